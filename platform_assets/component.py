@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field
 from platform_assets.build import build_definitions
 from platform_assets.project import InvalidProject, load_project
 from platform_assets.project.checked_file import NAME
-from platform_assets.scaffold.new_project import FirstKind, project_files, template, write_new
+from platform_assets.scaffold.new_project import FirstKind, FirstSource, project_files, template, write_new
 
 _OWN = "."
 
@@ -31,7 +31,13 @@ _OWN = "."
 class FirstDataflow(BaseModel):
     """The options of ``dg scaffold``."""
 
-    kind: FirstKind = Field(default="path", description="The kind of watermark of a first dataflow.")
+    kind: FirstKind | None = Field(
+        default=None,
+        description="The kind of watermark of a first dataflow; path unless the source needs another.",
+    )
+    source: FirstSource | None = Field(
+        default=None, description="The type of its source; by default the kind's first one."
+    )
     name: str = Field(
         default="events",
         pattern=f"^{NAME.pattern}$",
@@ -50,8 +56,9 @@ class ProjectScaffolder(Scaffolder[FirstDataflow]):
     def scaffold(self, request: ScaffoldRequest[FirstDataflow]) -> None:
         """Write ``defs.yaml`` and the project beside it; keep files that exist."""
         scaffold_component(request, {"project": _OWN})
+        params = request.params
         folder = request.target_path.parent if request.append else request.target_path
-        files = project_files(folder, {request.params.name: template(request.params.kind)})
+        files = project_files(folder, {params.name: template(params.name, params.kind, params.source)})
         of_a_location = ("definitions.py", "workspace.yaml")  # the component is the way in
         write_new(folder, {name: text for name, text in files.items() if name not in of_a_location})
 

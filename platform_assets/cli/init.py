@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -13,6 +14,8 @@ from platform_assets.cli.context import Context, shared_options
 from platform_assets.project.checked_file import NAME
 from platform_assets.scaffold.new_project import (
     TEMPLATES,
+    FirstKind,
+    FirstSource,
     dataflow_name,
     number_duplicates,
     project_files,
@@ -31,12 +34,26 @@ from resources.connections.places import Place
     type=click.Choice(TEMPLATES),
     help=f"Kind of watermark of a first dataflow.  [default: {TEMPLATES[0]}]",
 )
+@click.option(
+    "--source",
+    "source",
+    type=click.Choice(get_args(FirstSource)),
+    help="Type of source of a first dataflow.  [default: jdbc for column and window, else files]",
+)
 @click.option("--name", metavar="NAME", help="Name of the dataflow.")
 @shared_options
-def command(context: Context, directory: Path, files: str | None, first: str | None, name: str | None) -> int:
+def command(
+    context: Context,
+    directory: Path,
+    files: str | None,
+    first: FirstKind | None,
+    source: FirstSource | None,
+    name: str | None,
+) -> int:
     """Create a project folder, or add dataflows to one. Existing files stay as they are."""
-    if files is not None and first is not None:
-        raise click.UsageError("expected --from or --kind, found both")
+    for option, is_set in (("--kind", first is not None), ("--source", source is not None)):
+        if files is not None and is_set:
+            raise click.UsageError(f"expected --from or {option}, found both")
     if name is not None and not NAME.fullmatch(name):
         raise ConfigurationError(
             f"--name: expected a small letter, then small letters, digits and _, found {name!r}"
@@ -44,7 +61,7 @@ def command(context: Context, directory: Path, files: str | None, first: str | N
     flows = (
         _draft_dataflows(directory, files, name)
         if files is not None
-        else {name or "events": template(first or TEMPLATES[0])}
+        else {flow: template(flow, first, source) for flow in [name or "events"]}
     )
     existing = [flow for flow in flows if (directory / f"dataflows/{flow}.yaml").exists()]
     if existing:
@@ -80,7 +97,7 @@ def _draft_dataflows(folder: Path, files: str, name: str | None) -> dict[str, st
     if is_url and scheme not in ("s3", "gs", "az", "file"):
         raise ConfigurationError(
             f"--from: expected a folder or s3://bucket/prefix, found a URL with {scheme}://. For a database `strandline init"
-            " DIR --kind column` (or window) writes a dataflow to fill in; for an API see docs/reference/apis.md"
+            " DIR --kind column` (or window) writes a dataflow to fill in; for an API add --source api"
         )
     place = Place.parse(files, Path.cwd())
     survey_result, today = survey(place), datetime.now(UTC).date()

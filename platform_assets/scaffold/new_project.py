@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, count
 from pathlib import Path
 from typing import Literal, get_args
 
+import yaml
+
+from partitions.errors import ConfigurationError
 from platform_assets.installation import INSTALLED
 
 FirstKind = Literal["path", "column", "window", "stream"]
@@ -17,11 +20,22 @@ FirstKind = Literal["path", "column", "window", "stream"]
 TEMPLATES: tuple[FirstKind, ...] = get_args(FirstKind)
 """The kinds of watermark that a first dataflow can have, the default first."""
 
+FirstSource = Literal["files", "jdbc", "api", "python", "table"]
+"""A type of source that a first dataflow can have."""
+
+SOURCES: Mapping[FirstKind, tuple[FirstSource, ...]] = {
+    "path": ("files",),
+    "column": ("jdbc", "api", "python", "table"),
+    "window": ("jdbc", "api", "python", "table"),
+    "stream": ("files", "table"),
+}
+"""The types of source that a first dataflow of each kind can have, the default first."""
+
 _LANDING = "path: ./landing"
 """Marks a dataflow whose files arrive in a folder of the project, which is then created."""
 
-_ERP = ("connections:\n", "  erp:")
-"""The lines of platform.yaml that become comments unless a dataflow uses this connection."""
+_CONNECTION = re.compile(r"  (\w+): \{type: ")
+"""A line of platform.yaml with a connection; it becomes a comment unless a dataflow uses the connection."""
 
 _TEMPLATES_FOLDER = Path(__file__).resolve().parent
 _PUBLIC_MODULE = "strandline" if INSTALLED else "platform_assets.public"
@@ -48,9 +62,33 @@ __pycache__/
 """
 
 
-def template(kind: str) -> str:
-    """Return the text of a first dataflow of a kind."""
-    return (_TEMPLATES_FOLDER / f"{kind}.yaml").read_text()
+def template(name: str, kind: FirstKind | None, source: FirstSource | None = None) -> str:
+    """Return the text of a first dataflow.
+
+    Args:
+        name: of the dataflow.
+        kind: of its watermark; None: the first kind that can have the source.
+        source: the type of its source; None: the kind's default.
+
+    Raises:
+        ConfigurationError: no first dataflow of the kind can have the source.
+    """
+    fitting = [other for other, sources in SOURCES.items() if source is None or source in sources]
+    first_kind = kind or fitting[0]
+    first_source = source or SOURCES[first_kind][0]
+    if first_kind not in fitting:
+        raise ConfigurationError(
+            f"--source: expected {' or '.join(SOURCES[first_kind])} with --kind {first_kind}, found {source}. For {source} leave out --kind, or"
+            f" name {' or '.join(fitting)}"
+        )
+    text = (_TEMPLATES_FOLDER / f"{first_kind}.yaml").read_text()
+    source_text = (_TEMPLATES_FOLDER / f"sources/{first_kind}_{first_source}.yaml").read_text()
+    return text.replace("{source}", source_text.replace("{module}", _module(name)).rstrip("\n"))
+
+
+def _module(dataflow: str) -> str:
+    """Return the name of the module whose function yields a dataflow's rows."""
+    return f"{dataflow}_rows"
 
 
 def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
@@ -64,6 +102,11 @@ def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
     return {
         "platform.yaml": _settings(dataflows),
         **{f"dataflows/{flow}.yaml": text for flow, text in dataflows.items()},
+        **{
+            f"{_module(flow)}.py": (_TEMPLATES_FOLDER / "rows_function.py").read_text()
+            for flow, text in dataflows.items()
+            if f"function: {_module(flow)}:rows" in text
+        },
         "definitions.py": _DEFINITIONS,
         "workspace.yaml": _WORKSPACE.format(name=name),
         ".gitignore": _GITIGNORE,
@@ -71,10 +114,16 @@ def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
 
 
 def _settings(dataflows: Mapping[str, str]) -> str:
-    text = (_TEMPLATES_FOLDER / "platform.yaml").read_text()
-    if any("connection: erp" in flow for flow in dataflows.values()):
-        return text
-    return "".join(f"# {line}" if line.startswith(_ERP) else line for line in text.splitlines(keepends=True))
+    """Return platform.yaml, with the connections that no dataflow uses as comments."""
+    used = {yaml.safe_load(flow)["source"].get("connection") for flow in dataflows.values()} - {None}
+    lines = (_TEMPLATES_FOLDER / "platform.yaml").read_text().splitlines(keepends=True)
+    return "".join(line if _is_setting(line, used) else f"# {line}" for line in lines)
+
+
+def _is_setting(line: str, used: Collection[str]) -> bool:
+    """Return whether a line of platform.yaml stays, given the used connections."""
+    connection = _CONNECTION.match(line)
+    return connection[1] in used if connection else line != "connections:\n" or bool(used)
 
 
 def write_new(folder: Path, files: Mapping[str, str]) -> list[str]:

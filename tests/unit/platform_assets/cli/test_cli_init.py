@@ -23,7 +23,7 @@ from partitions.path.definition import PathWatermark
 from partitions.sources import FilesSource
 from platform_assets.cli import main
 from platform_assets.project import load_project
-from platform_assets.scaffold.new_project import TEMPLATES
+from platform_assets.scaffold.new_project import SOURCES, TEMPLATES
 from tests.support.workbooks import xlsx
 
 
@@ -75,6 +75,53 @@ def test_a_project_of_each_kind_is_valid_as_it_is_written(tmp_path: Path, kind: 
     ]
     assert document["next"][1] == "strandline run orders"
     assert only(tmp_path / "shop").kind == kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "source_type"),
+    [(kind, source_type) for kind, sources in SOURCES.items() for source_type in sources],
+)
+def test_a_project_of_each_kind_and_source_is_valid(tmp_path: Path, kind: str, source_type: str) -> None:
+    made(tmp_path / "shop", "--kind", kind, "--source", source_type, "--name", "orders")
+    flow = only(tmp_path / "shop")
+    assert (flow.kind, flow.source.type) == (kind, source_type)
+    assert "{" not in re.sub(r"#.*|\{\w+: .*\}|\{start.*?\}|\{end.*?\}", "", source_block(tmp_path / "shop"))
+
+
+def source_block(project: Path) -> str:
+    text = (project / "dataflows/orders.yaml").read_text()
+    return text[text.index("source:") : text.index("watermark:")]
+
+
+@pytest.mark.parametrize(
+    ("source_type", "kind"), [("files", "path"), ("api", "column"), ("python", "column")]
+)
+def test_a_source_alone_chooses_the_first_kind_that_takes_it(
+    tmp_path: Path, source_type: str, kind: str
+) -> None:
+    made(tmp_path / "shop", "--source", source_type)
+    assert only(tmp_path / "shop").kind == kind
+
+
+@pytest.mark.parametrize("kind", ["column", "window"])
+def test_the_function_that_it_writes_yields_rows_of_the_schema(tmp_path: Path, kind: str) -> None:
+    document = made(tmp_path / "shop", "--kind", kind, "--source", "python", "--name", "orders")
+    assert "orders_rows.py" in document["files"]
+    names: dict[str, Any] = {}
+    exec((tmp_path / "shop/orders_rows.py").read_text(), names)
+    (columns,) = {tuple(row) for row in names["rows"](None)}
+    declared = only(tmp_path / "shop").source.declared_schema
+    assert declared is not None
+    assert tuple(column.name for column in parse_ddl(declared)) == columns
+
+
+def test_settings_hold_the_connection_that_the_first_dataflow_uses(tmp_path: Path) -> None:
+    made(tmp_path / "shop", "--source", "api")
+    lines = (tmp_path / "shop/platform.yaml").read_text().splitlines()
+    assert [line.split(":")[0] for line in lines if line.startswith(("connections", "  "))] == [
+        "connections",
+        "  shop",
+    ]
 
 
 def test_the_definitions_that_it_writes_load(tmp_path: Path) -> None:
@@ -181,6 +228,11 @@ DROPS = {
     "numbers and dates of other countries are text with a hint that can be taken": Drop(
         {f"{DAY}.csv": LOCAL}, {"proposed": "id int, price string, day string, note string, ref string"},
         written=("are text unless schema declares them: price decimal(12,2), day date", '{sep: ";", locale: de-DE, dateFormat: dd.MM.yyyy}'),
+    ),
+    "columns of csv without a value are named": Drop(
+        {f"{DAY}.csv": "id,note,amount\n1,,\n2,,\n"}, {"proposed": "id int, note string, amount string"},
+        ("; without a value, so text unless `schema` declares another type: note, amount\n",),
+        ("Without a value so far, so text: note, amount. If numbers or dates will come, declare their types here before the first run.",),
     ),
     "texts of csv that look like numbers or times are text": Drop(
         {f"{DAY}.csv": "tel,d,t,e,n\n+49,1D,09:15,3E5,1\n"}, {"proposed": "tel string, d string, t string, e string, n int"},
@@ -307,6 +359,8 @@ def test_more_dataflows_join_a_project(tmp_path: Path) -> None:
         (["--from", "postgresql://h/d"], 2, "--kind column"),
         (["--name", "Orders"], 2, "found 'Orders'"),
         (["--from", "{tmp}/empty", "--kind", "path"], 2, "found both"),
+        (["--from", "{tmp}/empty", "--source", "files"], 2, "found both"),
+        (["--kind", "path", "--source", "api"], 2, "For api leave out --kind, or name column or window"),
     ],
 )
 def test_what_it_cannot_use_writes_nothing(tmp_path: Path, words: list[str], code: int, message: str) -> None:
