@@ -26,19 +26,21 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True)
 class EndedRun:
-    """The last finished run of a dataflow.
+    """The last finished run of a dataflow, or the looks for new data that failed since.
 
     Attributes:
         status: as ``strandline list`` shows it.
         since: start of the latest series of failures, ISO.
         message: message of its error; "" if it has none.
         choices: commands that help.
+        failed_looks: how many looks for new data have failed one after the other, without a run; 0 of a run.
     """
 
     status: str
     since: str
     message: str = ""
     choices: Sequence[str] = ()
+    failed_looks: int = 0
 
 
 def broken_file_alert(dataflow: str, errors: Sequence[str]) -> Alert:
@@ -46,11 +48,18 @@ def broken_file_alert(dataflow: str, errors: Sequence[str]) -> Alert:
     return Alert(dataflow, "failed", f"its file has errors: {'; '.join(errors)}\n  strandline validate")
 
 
-def failure_alert(dataflow: Dataflow, run: EndedRun | None) -> Alert | None:
-    """Return the alert of a last run that failed; None if it succeeded, or if there was none."""
-    if run is None or run.status not in _BAD_STATUSES:
+def failure_alert(dataflow: Dataflow, run: EndedRun | None, after: int) -> Alert | None:
+    """Return the alert of a last run or look that failed; None if it succeeded, or if there was none.
+
+    Args:
+        dataflow: its dataflow.
+        run: the last run, or the looks since.
+        after: how many looks must have failed; a run counts at once.
+    """
+    if run is None or run.status not in _BAD_STATUSES or 0 < run.failed_looks < after:
         return None
-    choices = "".join(f"\n  {choice}" for choice in run.choices or (f"strandline run {dataflow.name}",))
+    retry = f"strandline {'plan' if run.failed_looks else 'run'} {dataflow.name}"
+    choices = "".join(f"\n  {choice}" for choice in run.choices or (retry,))
     how = "" if run.status == "failed" else f"{run.status} "
     text = f"{how}since {time_text(run.since)}: {run.message or 'see its run'}{choices}"
     return Alert(dataflow.name, "failed", text)

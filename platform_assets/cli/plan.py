@@ -13,11 +13,12 @@ import click
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, strip_dataflow
 from partitions.instants import time_text
+from partitions.plan import Plan, Slice
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.several import collect_results
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
-from resources.notes.last_run import find_decision_since, last_attempt
+from resources.notes.last_run import find_decision_since, last_attempt, noted_look
 from resources.outcome import error_json
 from resources.watermarks.log import WatermarkLog
 
@@ -33,7 +34,13 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
 
     def answer(flow: Dataflow) -> dict[str, Any]:
-        planned = dict(platform.plan(flow, now).as_json())
+        def look() -> Plan[Slice]:
+            return platform.plan(flow, now)
+
+        # The plan of another time says nothing about how the source is now.
+        is_now = context.now is None
+        plan = noted_look(platform.log, flow.name, look, lambda plan: plan.due) if is_now else look()
+        planned = dict(plan.as_json())
         return {**planned, "warnings": [*planned["warnings"], *_last_failure(platform.log, flow.name)]}
 
     documents, code = collect_results(flows, answer, _failed, broken)

@@ -27,6 +27,7 @@ from platform_assets.factory.in_flight import find_run_in_flight
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.project import Project, load_project
+from resources.notes.last_run import noted_look
 from resources.spark.errors import EngineLost
 from resources.watch.file_events import is_folder
 from resources.watch.source_polling import SourcePoller
@@ -133,8 +134,11 @@ class Watch:
     def _find_work(self, flow: Dataflow) -> Finding:
         """Check one dataflow; return its error as the finding if the check fails."""
         now = datetime.now(UTC)
+        log = self._runner.platform.log
         try:
-            return self._check_dataflow(flow, now)
+            return noted_look(
+                log, flow.name, lambda: self._check_dataflow(flow, now), lambda finding: bool(finding.work)
+            )
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others are checked
             return Finding(now, problem=_problem(error))
 

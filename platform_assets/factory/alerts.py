@@ -114,7 +114,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         now = datetime.fromtimestamp(seconds, UTC)
         if reports_failures:
             successful.drop_changed(context.instance, project.dataflows)
-        evaluation = AlertScan(platform, conditions, context.instance, now, successful, loads)
+        evaluation = AlertScan(platform, conditions, context.instance, now, settings.after, successful, loads)
         result = scanner.scan(evaluation, flows, cursor.resume, context.log.warning)
         # A file with errors has no definition to evaluate further.
         broken = [

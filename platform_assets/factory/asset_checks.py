@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dagster import (
@@ -17,14 +18,18 @@ from dagster import (
     AssetChecksDefinition,
     AssetCheckSeverity,
     AssetCheckSpec,
+    MetadataValue,
     asset_check,
 )
 
 from partitions.dataflow import Dataflow
+from partitions.instants import time_text
 from partitions.path.skipped import PASSED_OVER
 from partitions.sentinels import serialise
 from platform_assets.factory.dagster_names import table_key, watermark_key
+from platform_assets.run_metadata import error_metadata
 from platform_assets.words import in_words
+from resources.notes.last_run import Attempt
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 
@@ -61,6 +66,7 @@ UP_TO_DATE = "up_to_date"
 """The name of the check that sensors report, too."""
 
 _NOTHING_NEW = "Checked, nothing new: "
+_FAILING = "Looking for new data has failed"
 
 
 def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
@@ -137,12 +143,20 @@ def nothing_new_text(reason: str) -> str:
     return f"{_NOTHING_NEW}{reason}"
 
 
-def passed_over_names(description: str | None) -> str | None:
-    """Return the names that a result with nothing to load reports as skipped, or "".
+def failing_text(look: Attempt) -> str:
+    """Return since when looks for new data fail, and why."""
+    message = look.error["message"] if look.error else "see the sensor's ticks"
+    return f"{_FAILING} since {time_text(look.failing_since or look.time)}: {message}"
 
-    None for any other result.
+
+def reported_part(description: str | None) -> str | None:
+    """Return the part of a sensor's result whose change is reported; None for any other result.
+
+    With nothing to load that are the names that were skipped, or ""; of failed looks since when they fail.
     """
     text = description or ""
+    if text.startswith(_FAILING):
+        return text.partition(": ")[0]
     return text.partition(f"; {PASSED_OVER}")[2] if text.startswith(_NOTHING_NEW) else None
 
 
@@ -154,6 +168,30 @@ def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:
 def up_to_date_evaluation(dataflow: Dataflow, description: str, *, passed: bool) -> AssetCheckEvaluation:
     """Return a result of the check ``up_to_date`` for a sensor to report."""
     return warning_evaluation(dataflow, UP_TO_DATE, passed=passed, description=description)
+
+
+def failed_look_evaluation(dataflow: Dataflow, look: Attempt, next_look: datetime) -> AssetCheckEvaluation:
+    """Return the failed result of the check ``up_to_date`` for a sensor whose look has failed.
+
+    Args:
+        dataflow: the table's dataflow.
+        look: the failed look.
+        next_look: when the sensor tries again.
+    """
+    error = look.error or {}
+    metadata = {
+        **error_metadata(error.get("message", ""), error.get("choices", ())),
+        "failing_since": time_text(look.failing_since or look.time),
+        "next_attempt": MetadataValue.timestamp(next_look),
+    }
+    return AssetCheckEvaluation(
+        asset_key=table_key(dataflow),
+        check_name=UP_TO_DATE,
+        passed=False,
+        severity=AssetCheckSeverity.ERROR,
+        description=failing_text(look),
+        metadata=metadata,
+    )
 
 
 def warning_evaluation(

@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from dagster import (
     AddDynamicPartitionsRequest,
+    AssetCheckEvaluation,
     AssetObservation,
     DagsterInstance,
     DefaultSensorStatus,
@@ -30,8 +32,10 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.factory.asset_checks import (
+    failed_look_evaluation,
+    failing_text,
     nothing_new_text,
-    passed_over_names,
+    reported_part,
     up_to_date_evaluation,
     up_to_date_key,
 )
@@ -46,7 +50,7 @@ from platform_assets.factory.in_flight import (
 )
 from platform_assets.factory.last_reported import LastReported
 from platform_assets.run_metadata import error_metadata
-from resources.notes.last_run import last_attempt
+from resources.notes.last_run import Attempt, last_attempt, noted_look
 from resources.platform.platform import Platform
 from resources.watermarks.entry import NO_PROGRESS, Entry, Why
 from resources.watermarks.log import WatermarkLog
@@ -149,9 +153,7 @@ class SensorShell:
 
         An exception of ``find_work`` fails the tick.
         """
-        last_reported = LastReported(
-            up_to_date_key(dataflow), lambda evaluation: passed_over_names(evaluation.description)
-        )
+        reports = _LookReports(dataflow, self._interval(platform))
         upstream = (
             platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
         )
@@ -167,21 +169,22 @@ class SensorShell:
             cursor = replace(cursor, awaited=tuple(awaited))
             if awaited:
                 return _skip(f"waits for its upstream: {next(iter(awaited.values()))}", cursor)
-            work = _find_work_or_wait(
-                find_work, Tick(instance, seconds, cursor.resume, cursor.handled), dataflow, platform
-            )
+            this_tick = Tick(instance, seconds, cursor.resume, cursor.handled)
+
+            def look() -> NoWork | Work:
+                return _find_work_or_wait(find_work, this_tick, dataflow, platform)
+
+            if self.reports_up_to_date:
+                on_failure = partial(reports.report_failure, instance, seconds)
+                work = noted_look(platform.log, dataflow.name, look, _may_have_work, on_failure)
+            else:
+                work = look()
             if isinstance(work, NoWork):
                 has_seen_all = self.reports_up_to_date and not work.resume
-                description = nothing_new_text(work.why)
-                is_reportable = has_seen_all and last_reported.should_report(
-                    instance, passed_over_names(description), seconds
-                )
-                evaluations = (
-                    [up_to_date_evaluation(dataflow, description, passed=True)] if is_reportable else []
-                )
+                evaluations = reports.of_nothing_new(instance, seconds, work) if has_seen_all else []
                 next_cursor = cursor.after_nothing(work.resume, work.handled)
                 return _skip(work.why, next_cursor, [*work.events, *evaluations])
-            last_reported.forget()  # the run reports it
+            reports.forget()  # the run reports the check
             progress = _newest_progress(platform.log, dataflow.name, cursor, work)
             return _request_runs(dataflow, platform.log, cursor, work, progress, seconds)
 
@@ -196,6 +199,35 @@ class SensorShell:
             if project_interval is None or self.has_fixed_interval
             else int(project_interval.total_seconds())
         )
+
+
+class _LookReports:
+    """Reports the check ``up_to_date`` of a table by the looks of its sensor: changes, and once a day."""
+
+    def __init__(self, dataflow: Dataflow, interval: int) -> None:
+        self._dataflow, self._interval = dataflow, interval
+        self._last = LastReported(
+            up_to_date_key(dataflow), lambda evaluation: reported_part(evaluation.description)
+        )
+
+    def of_nothing_new(
+        self, instance: DagsterInstance, seconds: float, no_work: NoWork
+    ) -> Sequence[AssetCheckEvaluation]:
+        """Return the result of a look that found nothing; nothing if it was reported already."""
+        text = nothing_new_text(no_work.why)
+        if not self._last.should_report(instance, reported_part(text), seconds):
+            return []
+        return [up_to_date_evaluation(self._dataflow, text, passed=True)]
+
+    def report_failure(self, instance: DagsterInstance, seconds: float, look: Attempt) -> None:
+        """Report a look that failed. Its tick fails, too, and a tick that fails has no events of its own."""
+        if self._last.should_report(instance, reported_part(failing_text(look)), seconds):
+            next_look = datetime.fromtimestamp(seconds + self._interval, UTC)
+            instance.report_runless_asset_event(failed_look_evaluation(self._dataflow, look, next_look))
+
+    def forget(self) -> None:
+        """Report the next look whatever it finds: a run reports the check, too."""
+        self._last.forget()
 
 
 def _find_work_or_wait(
@@ -216,6 +248,10 @@ def _find_work_or_wait(
         return work
     waits = platform.waits_for_upstream(dataflow)
     return NoWork(waits) if waits else work
+
+
+def _may_have_work(result: NoWork | Work) -> bool:
+    return isinstance(result, Work) or bool(result.resume)
 
 
 Evaluate = Callable[[DagsterInstance, str | None, RunRecords], SensorResult]

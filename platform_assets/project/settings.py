@@ -337,10 +337,12 @@ class AlertSettings(Model):
     Attributes:
         webhook: the address, a secret; Slack gets Slack's form, any other host plain JSON.
         on: the conditions that are reported.
+        after: how many looks for new data must fail, one after the other, before a failure is reported.
     """
 
     webhook: Text
     on: Annotated[tuple[Condition, ...], Field(min_length=1)] = CONDITIONS
+    after: Annotated[int, Field(ge=1, le=1000, strict=True)] = 2
 
 
 def _require_alerts(alerts: Any) -> Any:

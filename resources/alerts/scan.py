@@ -54,6 +54,7 @@ class AlertScan:
         conditions: the conditions that alerts are sent for.
         instance: the Dagster instance; it knows of runs that died.
         now: the scan's moment.
+        after: how many looks for new data must fail, one after the other, before a failure is reported.
         successful: what earlier scans found out about Dagster's runs.
         loads: what earlier scans found out about loads.
     """
@@ -62,6 +63,7 @@ class AlertScan:
     conditions: Sequence[Condition]
     instance: DagsterInstance
     now: datetime
+    after: int
     successful: SuccessfulRuns = field(default_factory=SuccessfulRuns)
     loads: LastLoads = field(default_factory=LastLoads)
 
@@ -87,7 +89,7 @@ class AlertScan:
     def _failure_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
         history = RunHistory(self.opener.log, self.instance, self.successful)
         attempt = history.last_ended(dataflow.name, entry)
-        return failure_alert(dataflow, _ended_run(attempt) if attempt else None)
+        return failure_alert(dataflow, _ended_run(attempt) if attempt else None, self.after)
 
     def _late_files_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
         if not has_late_files(dataflow):
@@ -120,7 +122,9 @@ class AlertScan:
 def _ended_run(attempt: Attempt) -> EndedRun:
     error = attempt.error or {}
     since = attempt.failing_since or attempt.time
-    return EndedRun(attempt.status, since, error.get("message", ""), error.get("choices") or ())
+    return EndedRun(
+        attempt.status, since, error.get("message", ""), error.get("choices") or (), attempt.failed_looks
+    )
 
 
 @dataclass(frozen=True)

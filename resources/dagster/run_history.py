@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.instants import time_text
-from resources.notes.last_run import Attempt, last_attempt
+from resources.notes.last_run import Attempt, AttemptNote
 from resources.watermarks import holder
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
@@ -85,11 +85,15 @@ class RunHistory:
             dataflow: the dataflow's name.
             entry: its newest entry.
         """
-        noted = last_attempt(self._log, dataflow)
-        return _newest(
-            noted,
-            self._open_slice_attempt(dataflow, entry, noted),
-            self._newest_dagster_attempt(dataflow, noted),
+        note = AttemptNote.read(self._log, dataflow)
+        newest_run = _newest(
+            note.run,
+            self._open_slice_attempt(dataflow, entry, note),
+            self._newest_dagster_attempt(dataflow, note),
+        )
+        # A look that fails meanwhile does not end a run in flight.
+        return (
+            newest_run if newest_run and newest_run.status in _IN_FLIGHT else _newest(newest_run, note.look)
         )
 
     def last_ended(self, dataflow: str, entry: Entry | None) -> Attempt | None:
@@ -99,40 +103,38 @@ class RunHistory:
             dataflow: the dataflow's name.
             entry: its newest entry.
         """
-        noted = last_attempt(self._log, dataflow)
+        note = AttemptNote.read(self._log, dataflow)
         slice_attempt, dagster_attempt = (
-            self._open_slice_attempt(dataflow, entry, noted),
-            self._newest_dagster_attempt(dataflow, noted),
+            self._open_slice_attempt(dataflow, entry, note),
+            self._newest_dagster_attempt(dataflow, note),
         )
         if dagster_attempt is not None and dagster_attempt.status in _IN_FLIGHT:
-            dagster_attempt = self._newest_dagster_attempt(dataflow, noted, ended=True)
+            dagster_attempt = self._newest_dagster_attempt(dataflow, note, ended=True)
         return _newest(
-            noted,
+            note.last,
             dagster_attempt,
             None if slice_attempt is not None and slice_attempt.status in _IN_FLIGHT else slice_attempt,
         )
 
-    def _open_slice_attempt(
-        self, dataflow: str, entry: Entry | None, noted: Attempt | None
-    ) -> Attempt | None:
+    def _open_slice_attempt(self, dataflow: str, entry: Entry | None, note: AttemptNote) -> Attempt | None:
         """Return the attempt of the open slice, if it started after the last complete run; else None."""
         intent = self._log.open_intent(dataflow, entry)
         if (
             intent is None
             or not intent.loads_slice
-            or (noted and _instant(noted.time) > _instant(intent.time))
+            or (note.run and _instant(note.run.time) > _instant(intent.time))
         ):
             return None
         if holder.is_alive(intent.holder, intent.id, self._run_is_live) is not False:
             return Attempt(intent.time, "running", run_id=intent.run_id)
-        return _dead_attempt(dataflow, intent.time, f"slice {intent.number}", noted, intent.run_id)
+        return _dead_attempt(dataflow, intent.time, f"slice {intent.number}", note, intent.run_id)
 
     def _run_is_live(self, run_id: str) -> bool | None:
         run = self._dagster.get_run_by_id(run_id) if self._dagster else None
         return None if run is None else not run.is_finished
 
     def _newest_dagster_attempt(
-        self, dataflow: str, noted: Attempt | None, *, ended: bool = False
+        self, dataflow: str, note: AttemptNote, *, ended: bool = False
     ) -> Attempt | None:
         """Return the attempt of Dagster's newest run if it failed or has not ended.
 
@@ -140,7 +142,7 @@ class RunHistory:
 
         Args:
             dataflow: the dataflow's name.
-            noted: the attempt of its note.
+            note: its note.
             ended: whether only runs count that are over.
         """
         if self._dagster is None or dataflow in self._well:
@@ -156,19 +158,19 @@ class RunHistory:
             if not ended:
                 self._well.add(dataflow)
             return None
-        if noted and records[0].dagster_run.run_id == noted.run_id:
+        if note.run and records[0].dagster_run.run_id == note.run.run_id:
             return None
-        return self._attempt_of(dataflow, records[0], noted)
+        return self._attempt_of(dataflow, records[0], note)
 
-    def _attempt_of(self, dataflow: str, record: RunRecord, noted: Attempt | None) -> Attempt:
+    def _attempt_of(self, dataflow: str, record: RunRecord, note: AttemptNote) -> Attempt:
         run, started_at = record.dagster_run, record.create_timestamp.isoformat(timespec="milliseconds")
         if not run.is_finished:
             if _process_is_gone(run):
-                return _dead_attempt(dataflow, started_at, f"run {run.run_id[:8]}", noted, run.run_id)
+                return _dead_attempt(dataflow, started_at, f"run {run.run_id[:8]}", note, run.run_id)
             return Attempt(
                 started_at, "running" if run.status.value == "STARTED" else "queued", run_id=run.run_id
             )
-        since = noted.failing_since if noted else None
+        since = note.failing_since
         error = {"code": "dagster", "message": self._failure(run), "choices": [f"strandline run {dataflow}"]}
         return Attempt(
             started_at,
@@ -209,11 +211,11 @@ def _process_is_gone(run: DagsterRun) -> bool:
 
 
 def _dead_attempt(
-    dataflow: str, started_at: str, work: str, noted: Attempt | None, run_id: str | None
+    dataflow: str, started_at: str, work: str, note: AttemptNote, run_id: str | None
 ) -> Attempt:
     message = f"the process of {work}, started at {time_text(started_at)}, is gone (killed?); the next run finishes its work"
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
-    return Attempt(started_at, "died", error, (noted.failing_since if noted else None) or started_at, run_id)
+    return Attempt(started_at, "died", error, note.failing_since or started_at, run_id)
 
 
 def _newest(*candidates: Attempt | None) -> Attempt | None:

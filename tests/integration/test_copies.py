@@ -196,7 +196,9 @@ def test_an_alert_is_told_until_a_load_without_copies(make_feed: MakeFeed) -> No
         from dagster import DagsterInstance
 
         with DagsterInstance.ephemeral() as instance:
-            return list(AlertScan(feed.platform, ("duplicate_files",), instance, NOW).alerts(feed.dataflow))
+            return list(
+                AlertScan(feed.platform, ("duplicate_files",), instance, NOW, 2).alerts(feed.dataflow)
+            )
 
     feed.put("a.ndjson", 1)
     feed.load()

@@ -46,10 +46,15 @@ def flow(watermark: str = "path", **more: Any) -> Dataflow:
             EndedRun("blocked", SINCE, "two tables"),
             "blocked since 2026-01-28 05:58:12 UTC: two tables\n  strandline run orders",
         ),
+        (EndedRun("failed", SINCE, "no password", failed_looks=1), None),
+        (
+            EndedRun("failed", SINCE, "no password", failed_looks=2),
+            "since 2026-01-28 05:58:12 UTC: no password\n  strandline plan orders",
+        ),
     ],
 )
 def test_a_last_run_that_failed_is_an_alert_with_what_to_do(run: EndedRun | None, text: str | None) -> None:
-    alert = failure_alert(flow(), run)
+    alert = failure_alert(flow(), run, after=2)
     assert (alert and alert.text) == text
     assert alert is None or alert.key == "orders:failed"
 

@@ -7,10 +7,9 @@ import re
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import pytest
@@ -32,6 +31,7 @@ from resources.dagster.unreported_entries import DATAFLOW_TAG
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
 from resources.watermarks.entry import Why, next_entry
+from tests.support.webhooks import Receiver, webhook_receiver
 
 FLOW = """\
 source: {type: files, path: ./landing, format: ndjson}
@@ -41,42 +41,10 @@ freshness: {fail: PT2H}
 """
 
 
-class Receiver:
-    """An address that takes JSON, and keeps it."""
-
-    def __init__(self) -> None:
-        self.taken: list[Any] = []
-        self.status, self.asked = 200, 0
-        self.holds_back = Event()
-        self.holds_back.set()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.asked += 1
-                receiver.holds_back.wait(60)
-                if receiver.status == 200:
-                    receiver.taken.append(json.loads(body))
-                self.send_response(receiver.status)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}/T00/secretpath"
-
-
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with webhook_receiver() as running:
+        yield running
 
 
 class Watch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,13 +10,13 @@ from pathlib import Path
 import pytest
 from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
-from partitions.errors import StrandlineError
-from platform_assets.factory.asset_checks import up_to_date_evaluation
+from partitions.errors import SourceError, StrandlineError
+from platform_assets.factory.asset_checks import up_to_date_evaluation, up_to_date_key
 from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
-from resources.notes.last_run import note_failed_start
+from resources.notes.last_run import last_attempt, note_failed_start
 from tests.support.ticks import Ticker, flow_of, requested_run
 
 
@@ -25,9 +26,12 @@ class Toy:
 
     result: NoWork | Work = field(default_factory=lambda: NoWork("nothing"))
     resumed: list[str] = field(default_factory=list)
+    error: StrandlineError | None = None
 
     def look(self, tick: Tick) -> NoWork | Work:
         self.resumed.append(tick.resume)
+        if self.error is not None:
+            raise self.error
         return self.result
 
 
@@ -165,3 +169,44 @@ def test_that_event_says_how_the_last_attempt_failed_and_since_when_too(ticker: 
     assert told.metadata["error"].value == "a file is torn"
     assert told.metadata["what_to_do"].value == "- `strandline plan arrivals`"
     assert told.metadata["failing_since"].value
+
+
+def failed_checks(ticker: Ticker) -> list[tuple[bool, str]]:
+    """Results of ``up_to_date`` that Dagster keeps, newest first."""
+    history = ticker.instance.event_log_storage.get_asset_check_execution_history(
+        up_to_date_key(ticker.flow), limit=10
+    )
+    evaluations = [record.event.dagster_event.asset_check_evaluation_data for record in history]  # type: ignore[union-attr]
+    return [(evaluation.passed, evaluation.description or "") for evaluation in evaluations]
+
+
+def test_a_look_that_fails_turns_the_check_red_once_until_one_succeeds(ticker: Ticker, toy: Toy) -> None:
+    toy.error = SourceError("wrong password", choices=("strandline doctor",))
+    for _ in range(3):
+        ticker.now += 30
+        with pytest.raises(SourceError, match="wrong password"):
+            ticker.tick()
+    ((passed, description),) = failed_checks(ticker)
+    assert not passed
+    assert re.fullmatch(r"Looking for new data has failed since .*UTC: wrong password", description)
+    attempt = last_attempt(ticker.platform.log, "arrivals")
+    assert attempt
+    assert (attempt.status, attempt.failed_looks) == ("failed", 3)
+    toy.error = None
+    ticker.tick()
+    assert [(event.passed, event.description) for event in ticker.events] == [
+        (True, "Checked, nothing new: nothing")
+    ]
+    assert last_attempt(ticker.platform.log, "arrivals") is None
+
+
+def test_a_failed_look_says_when_the_next_one_is_and_what_to_do(ticker: Ticker, toy: Toy) -> None:
+    toy.error = SourceError("wrong password", choices=("strandline doctor",))
+    with pytest.raises(SourceError):
+        ticker.tick()
+    record = ticker.instance.get_latest_asset_check_evaluation_record(up_to_date_key(ticker.flow))
+    assert record
+    assert record.event
+    metadata = record.event.dagster_event.asset_check_evaluation_data.metadata  # type: ignore[union-attr]
+    assert metadata["what_to_do"].value == "- `strandline doctor`"
+    assert metadata["next_attempt"].value == ticker.now + 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,16 @@ from partitions.errors import (
     ProviderError,
     SourceError,
     StrandlineError,
+    TargetError,
     UpstreamNotLoaded,
 )
-from resources.notes.last_run import last_attempt, note_attempt, note_failed_start, repeated_warnings
+from resources.notes.last_run import (
+    last_attempt,
+    note_attempt,
+    note_failed_start,
+    noted_look,
+    repeated_warnings,
+)
 from resources.outcome import Outcome
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
@@ -115,3 +123,77 @@ def test_a_warning_about_another_window_is_another_warning(log: WatermarkLog) ->
     )
     assert repeated_warnings(log, FLOW, [first]) == frozenset()
     assert repeated_warnings(log, FLOW, [first, other]) == {first}
+
+
+def look(log: WatermarkLog, error: Exception | None = None, *, has_work: bool = False) -> None:
+    def answer() -> bool:
+        if error is not None:
+            raise error
+        return has_work
+
+    with suppress(Exception):
+        noted_look(log, FLOW, answer, bool)
+
+
+def summary(log: WatermarkLog) -> tuple[str, str | None, int] | None:
+    attempt = last_attempt(log, FLOW)
+    if attempt is None:
+        return None
+    return attempt.status, attempt.error["message"] if attempt.error else None, attempt.failed_looks
+
+
+def test_looks_that_fail_are_counted_since_the_first(log: WatermarkLog) -> None:
+    look(log, SourceError("wrong password"))
+    first = last_attempt(log, FLOW)
+    look(log, SourceError("still wrong"))
+    assert summary(log) == ("failed", "still wrong", 2)
+    last = last_attempt(log, FLOW)
+    assert first
+    assert last
+    assert (last.failing_since, last.run_id) == (first.time, None)
+
+
+@pytest.mark.parametrize("has_work", [False, True])
+def test_a_look_that_succeeds_ends_the_failure_of_looks(log: WatermarkLog, has_work: bool) -> None:
+    ended(log)
+    before = last_attempt(log, FLOW)
+    look(log, SourceError("down"))
+    look(log, has_work=has_work)
+    assert last_attempt(log, FLOW) == before
+
+
+@pytest.mark.parametrize(("has_work", "status"), [(False, "nothing"), (True, "failed")])
+def test_a_look_ends_the_failure_of_a_run_that_had_no_source_if_nothing_is_left(
+    log: WatermarkLog, has_work: bool, status: str
+) -> None:
+    ended(log, SourceError("down"))
+    look(log, SourceError("down"))
+    look(log, has_work=has_work)
+    assert (summary(log) or ("",))[0] == status
+
+
+def test_a_look_that_succeeds_does_not_hide_a_run_that_failed_later_on(log: WatermarkLog) -> None:
+    ended(log, TargetError("disk full"))
+    failed = last_attempt(log, FLOW)
+    look(log, SourceError("down"))
+    assert failed
+    assert (summary(log), (last_attempt(log, FLOW) or failed).failing_since) == (
+        ("failed", "down", 1),
+        failed.time,
+    )
+    look(log)
+    assert last_attempt(log, FLOW) == failed
+
+
+def test_a_run_ends_the_looks_before_it(log: WatermarkLog) -> None:
+    look(log, SourceError("down"))
+    ended(log)
+    assert summary(log) == ("nothing", None, 0)
+
+
+def test_a_look_that_is_held_or_loses_the_store_has_not_failed(log: WatermarkLog) -> None:
+    for error in (DataflowHeld("another run"), ProviderError("down")):
+        look(log, error)
+        assert last_attempt(log, FLOW) is None
+    look(log, ValueError("a bug"))
+    assert summary(log) == ("failed", "dataflow flow: ValueError: a bug", 1)
