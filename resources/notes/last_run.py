@@ -1,4 +1,4 @@
-"""A note beside the log of how the last attempt to load a dataflow ended, and of looks that failed since.
+"""A note beside the log of the last attempt to load a dataflow: a run, or looks that failed since.
 
 Every run writes it at its end. The log tells what was committed. A run that failed before it committed
 anything leaves no entry, and without DAGSTER_HOME no run is recorded either: only the note tells of it.
