@@ -120,6 +120,21 @@ class SourceError(StrandlineError):
     code = "source"
 
 
+class SourceMissing(SourceError):
+    """A folder or bucket that does not exist.
+
+    Attributes:
+        summary: what was expected and found, without what to do.
+    """
+
+    code = "source_missing"
+
+    def __init__(self, summary: str, remedy: str) -> None:
+        """Keep the summary; the message adds what to do."""
+        super().__init__(f"{summary}. {remedy}")
+        self.summary = summary
+
+
 class SourceUnreachable(SourceError):
     """A source that did not answer, or moved during its listing; the same call may succeed later."""
 

@@ -19,6 +19,7 @@ from partitions.errors import (
     CorruptWatermark,
     NeedsDecision,
     ProviderError,
+    SourceMissing,
     StrandlineError,
 )
 from partitions.plan import pluralize
@@ -31,6 +32,7 @@ from platform_assets.platform import build_engine, build_platform
 from platform_assets.project import Project
 from platform_assets.sources import PROBE_BUDGET, file_count, probe_source
 from resources.connections.source_connection import SourceConnection
+from resources.loop.missing_source import explain_missing_source
 from resources.sources.files.formats.registry import packages_of
 from resources.spark.engine import SparkEngine
 from resources.spark.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
@@ -164,7 +166,14 @@ def _check_spark_and_commits(project: Project) -> Iterator[PartCheck]:
 
 def _probe(project: Project, dataflow: Dataflow) -> str:
     """Return a source's answer as a line: the files above the watermark, or what its type tells."""
-    return _probe_above_watermark(project, dataflow) or probe_source(project, dataflow)
+    try:
+        return _probe_above_watermark(project, dataflow) or probe_source(project, dataflow)
+    except SourceMissing:
+        with suppress(ProviderError, ConfigurationError):  # another check reports these
+            log = build_platform(project).log
+            with explain_missing_source(log, dataflow):
+                raise
+        raise
 
 
 def _probe_above_watermark(project: Project, dataflow: Dataflow) -> str | None:

@@ -7,14 +7,16 @@ from datetime import UTC, datetime
 import click
 
 from partitions.plan import pluralize
+from partitions.spelling import first_few
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.kinds import profile_of, require_profile
 from platform_assets.kinds.path.words import verified_in_words
 from platform_assets.kinds.profile import CanForce, FindsLateFiles
 from platform_assets.platform import build_platform
 from resources.kinds.path.late import LateStep
+from resources.loop.withheld import withheld_in_words
 
-_SHOWN = 50
+_SHOWN, _EXAMPLES = 50, 3
 
 
 @click.command("late")
@@ -45,8 +47,19 @@ def _print(step: LateStep, policy: str) -> None:
         click.echo(f"  late: {file.path}")
     if len(step.step.late) > _SHOWN:
         click.echo(f"  … and {len(step.step.late) - _SHOWN:,} more (--json shows all)")
+    if step.freed_copies:
+        copies = first_few(step.freed_copies, _EXAMPLES)
+        click.echo(
+            f"  {len(step.freed_copies):,} of them skipped before as a copy (duplicates: skip), and no copy any more: {copies}"
+        )
     if document["ingested"]:
         click.echo(f"  {pluralize(document['ingested'], 'late file')} ingested; the watermark stays")
+    for withheld in step.withheld:
+        click.echo(f"  {withheld.in_words}")
+    said = {withheld_in_words({withheld.entry: withheld.rows}) for withheld in step.withheld}
+    for warning in step.warnings:
+        if warning not in said:
+            click.secho(f"  warning: {warning}", fg="yellow")
     if document["quarantined"]:
         click.echo(f"  {pluralize(document['quarantined'], 'late file')} in quarantine")
     if step.remaining.count:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.plan import pluralize
 from resources.decisions.delete_condition import Condition, MatchingRows, check_condition, matching_rows
 from resources.decisions.draft import (
@@ -22,6 +22,7 @@ from resources.decisions.draft import (
     require_current_definition,
     require_entry,
 )
+from resources.kinds.contract.decisions import KnowsFiles
 from resources.loop.context import RunContext
 from resources.loop.deleting import commit_delete, forgotten
 from resources.loop.ending import end_abandoned
@@ -29,7 +30,7 @@ from resources.loop.verifying import guarded_head
 from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force
-from resources.watermarks.entry import Entry, check_reason
+from resources.watermarks.entry import DELETES, Entry, check_reason
 
 _HISTORY = 1_000_000
 
@@ -234,19 +235,55 @@ def forget_delete(reason: str, number: int) -> DraftBuilder:
                 choices=(f"strandline state history {dataflow.name}",),
             )
         entry = draft_entry(platform, dataflow, last, "forget", reason, predicate=ended.predicate)
-        numbers_ended = {delete.number for delete in deletes if delete.predicate == ended.predicate}
-        withheld = sum(
-            rows
-            for past in platform.log.history(dataflow.name, _HISTORY)
-            for entry_number, rows in (past.withheld or {}).items()
-            if entry_number in numbers_ended
+        notes = (
+            f"rows where {ended.predicate} are loaded again from now on",
+            _describe_absent_rows(platform, dataflow, deletes, ended.predicate),
+            *_describe_deletes_downstream(platform, dataflow, ended.predicate),
         )
-        replay = f"strandline state rewind {dataflow.name} --to 0 --replace"
-        stays_away = (
-            f"the deleted rows, and {pluralize(withheld, 'row')} withheld since, stay away: files that were loaded meanwhile need a replay, such as"
-            f" `{replay}`, or one to a later entry"
-        )
-        notes = (f"rows where {ended.predicate} are loaded again from now on", stays_away)
         return Draft(entry, notes=notes, deletes=forgotten(deletes, ended.predicate))
 
     return build_draft
+
+
+def _describe_absent_rows(
+    platform: Opener, dataflow: Dataflow, deletes: Sequence[DeleteInForce], predicate: str
+) -> str:
+    """Return which rows stay away once a condition is forgotten, and what brings them back, for people.
+
+    The log counts the withheld rows. If it does not reach back to the first delete, it has lost some counts.
+    """
+    numbers = {delete.number for delete in deletes if delete.predicate == predicate}
+    past_entries = [*platform.log.history(dataflow.name, _HISTORY)]
+    withheld = sum(
+        rows for past in past_entries for number, rows in (past.withheld or {}).items() if number in numbers
+    )
+    is_whole = min(numbers) in {past.number for past in past_entries if past.why in DELETES}
+    counted = pluralize(withheld, "row") if is_whole else f"at least {pluralize(withheld, 'row')}"
+    rules = platform.rules(dataflow)
+    read = "files that were loaded" if isinstance(rules, KnowsFiles) else "rows that were read"
+    command, later = f"strandline state rewind {dataflow.name} --to 0 --replace", ", or one to a later entry"
+    try:
+        rules.check_rewind()
+    except (ConfigurationError, NeedsDecision):  # this kind never goes back
+        command, later = f"strandline state reset {dataflow.name} --replace", ""
+    lost = "" if is_whole else " (the log does not reach back to the delete)"
+    return (
+        f"the deleted rows, and {counted} withheld since{lost}, stay away: {read} meanwhile need to be read again, such as by"
+        f" `{command}`{later}"
+    )
+
+
+def _describe_deletes_downstream(platform: Opener, dataflow: Dataflow, predicate: str) -> list[str]:
+    """Return a line for each dataflow downstream that has a delete of the same condition in force."""
+    lineage = platform.lineage
+    readers = [name for name in lineage.names if dataflow.name in lineage.all_upstream_dataflows(name)]
+    lines = []
+    for name in lineage.in_order(readers):
+        in_force = deletes_in_force(platform.log, platform.log.newest(name))
+        same = next((delete for delete in in_force if delete.predicate == predicate), None)
+        if same is not None:
+            command = f"strandline delete {name} --forget {same.number} --reason TEXT"
+            lines.append(
+                f"{name}, downstream, has the same delete in force (entry {same.number}). To end it, too: {command}"
+            )
+    return lines

@@ -121,9 +121,20 @@ def describe_gone(rows_by_file: Mapping[str, int]) -> str:
     return f"{pluralize(len(rows_by_file), 'file')} ({first_few(list(rows_by_file), _NAMED)}) with {rows} in the table"
 
 
-def gone_note(rows_by_file: Mapping[str, int], answer: GoneFiles | None) -> tuple[str, ...]:
-    """Return what becomes of the rows of gone files, for people."""
+def gone_note(
+    rows_by_file: Mapping[str, int], answer: GoneFiles | None, *, new_source: str | None = None
+) -> tuple[str, ...]:
+    """Return what becomes of the rows of gone files, for people.
+
+    Args:
+        rows_by_file: the rows that the table holds of each file.
+        answer: what becomes of them.
+        new_source: the source's path if its definition has changed, so that the files may be elsewhere.
+    """
     if not rows_by_file:
         return ()
+    why = "missing at the source"
+    if new_source is not None:
+        why = f"the source as it is defined now ({new_source}) has no file of their path"
     fate = "their rows are deleted" if answer == "delete" else "their rows stay"
-    return (f"missing at the source, so {fate}: {describe_gone(rows_by_file)}",)
+    return (f"{why}, so {fate}: {describe_gone(rows_by_file)}",)

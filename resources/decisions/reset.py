@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
+from partitions.errors import NeedsDecision, StrandlineError
 from partitions.plan import pluralize
 from resources.decisions.draft import (
     Draft,
@@ -16,6 +17,8 @@ from resources.decisions.draft import (
 from resources.decisions.gone_files import gone_note
 from resources.kinds.contract.decisions import KnowsFiles, StateRules, TellsLostRows
 from resources.kinds.contract.lost_rows import LostRows, lost_in_all, lost_since_created
+from resources.loop.definition_guard import changed_parts
+from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.table import Table
@@ -70,9 +73,11 @@ def _describe_table(
         lines.append(f"the first commit deletes all {pluralize(rows, 'row')} of table {dataflow.table}")
     if isinstance(rules, KnowsFiles):
         with _unless_unknown(lines, "which loaded files are missing at the source"):
-            lines += gone_note(rules.gone_above(last, "{}"), "delete" if replace else "keep")
+            new_source = dataflow.source.label if _may_have_moved(platform, dataflow, last) else None
+            rows_by_file = rules.gone_above(last, "{}")
+            lines += gone_note(rows_by_file, "delete" if replace else "keep", new_source=new_source)
     with _unless_unknown(lines, "whether others deleted rows, which come back as far as the source has them"):
-        lost_rows = _lost_rows(table, rules, last, rows)
+        lost_rows = _lost_rows(dataflow, table, rules, last, rows)
         lines += [] if lost_rows.are_none else [lost_rows.describe()]
     return tuple(lines)
 
@@ -86,9 +91,31 @@ def _unless_unknown(lines: list[str], what: str) -> Iterator[None]:
         lines.append(f"it is unknown {what}: {error.message}")
 
 
-def _lost_rows(table: Table, rules: StateRules, last: Entry | None, rows: int) -> LostRows:
-    """Return the rows that others deleted, and that come back as far as the source has them."""
+def _may_have_moved(platform: Opener, dataflow: Dataflow, last: Entry | None) -> bool:
+    """Return whether the files of the table's rows may lie elsewhere: another source, or nobody knows."""
+    changed = changed_parts(dataflow, last, platform.log) if last else None
+    return changed is None or any(change.part in ("source", "extensions") for change in changed)
+
+
+def _lost_rows(
+    dataflow: Dataflow, table: Table, rules: StateRules, last: Entry | None, rows: int
+) -> LostRows:
+    """Return the rows that the table lacks, and that come back as far as the source has them."""
     if last is None:
         adopted = adopted_state(table)
         return lost_since_created(table, adopted.app_id if adopted else None, rows)
-    return rules.lost_above(last, "{}") if isinstance(rules, TellsLostRows) else lost_in_all(table, last)
+    lost_rows = rules.lost_above(last, "{}") if isinstance(rules, TellsLostRows) else lost_in_all(table, last)
+    return (
+        lost_rows
+        if lost_rows.are_none
+        else dataclasses.replace(lost_rows, is_other_table=not _fits(dataflow, last, table))
+    )
+
+
+def _fits(dataflow: Dataflow, last: Entry, table: Table) -> bool:
+    """Return whether a table is as the state knows it, apart from rows that others have changed."""
+    try:
+        check_table(dataflow, last, table)
+    except NeedsDecision:
+        return False
+    return True

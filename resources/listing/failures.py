@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from partitions.errors import SourceError, SourceUnreachable
-from resources.connections.object_store_errors import StoreErrorKind, store_failure
+from partitions.errors import SourceError, SourceMissing, SourceUnreachable
+from resources.connections.object_store_errors import StoreErrorKind, StoreFailure, store_failure
 
 _CODES = {
     StoreErrorKind.BAD_NAME: "source_bad_name",
     StoreErrorKind.DENIED: "source_denied",
-    StoreErrorKind.MISSING: "source_missing",
     StoreErrorKind.REFUSED: "source_unreadable",
 }
 
@@ -32,14 +31,16 @@ def store_failures(place: object) -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        failure = store_failure(place, error)
-        message = f"{place}: {failure}"
-        kind = (
-            SourceUnreachable(message)
-            if failure.transient
-            else SourceError(message, code=_CODES[failure.kind])
-        )
-        raise kind from None
+        raise _error_of(place, store_failure(place, error)) from None
+
+
+def _error_of(place: object, failure: StoreFailure) -> SourceError:
+    message = f"{place}: {failure}"
+    if failure.transient:
+        return SourceUnreachable(message)
+    if failure.kind is StoreErrorKind.MISSING:
+        return SourceMissing(f"{place}: {failure.summary}", failure.todo)
+    return SourceError(message, code=_CODES[failure.kind])
 
 
 def folder_failure(folder: str, root: str, error: OSError) -> SourceError:
@@ -58,10 +59,7 @@ def folder_failure(folder: str, root: str, error: OSError) -> SourceError:
                 code="source_moved",
             )
         case FileNotFoundError():
-            return SourceError(
-                f"{where}: expected a folder, found none. Create it, or correct the path",
-                code="source_missing",
-            )
+            return SourceMissing(f"{where}: expected a folder, found none", "Create it, or correct the path")
         case NotADirectoryError():
             return SourceError(f"{where}: expected a folder, found something else", code="source_not_folder")
         case PermissionError():

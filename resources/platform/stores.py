@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Self
@@ -22,6 +22,7 @@ from resources.connections.places import Place
 from resources.connections.postgres import Database
 from resources.connections.source_connection import SourceConnection
 from resources.loop.inputs import InputTables
+from resources.loop.missing_source import explain_missing_source
 from resources.loop.own_state import OwnState, address_of
 from resources.sources.files.formats.registry import packages_of
 from resources.sources.files.source import FileSource
@@ -113,8 +114,14 @@ class Stores:
 
         ``staging`` takes rows that only this process can fetch; None: a new one.
         """
-        place = self.source_of(dataflow)
-        return open_source(dataflow, place, staging or self.staging(dataflow))
+        source = self.open_source(dataflow, staging or self.staging(dataflow))
+        if isinstance(source, FileSource):
+            source.explain_missing = partial(explain_missing_source, self.log, dataflow)
+        return source
+
+    def open_source(self, dataflow: Dataflow, staging: Staging) -> Source:
+        """Return the source of the dataflow, which knows nothing of its loads yet."""
+        return open_source(dataflow, self.source_of(dataflow), staging)
 
     def staging(self, dataflow: Dataflow) -> Staging:
         """Return where a run of the dataflow stages rows."""

@@ -438,3 +438,18 @@ def test_a_new_copy_beside_one_that_is_read_again_is_skipped(make_feed: MakeFeed
     replay(feed, "b")
     sweep(feed)
     assert feed.ids == [1, 2]
+
+
+def test_late_counts_and_names_the_skipped_copies_that_are_late_now(make_feed: MakeFeed) -> None:
+    feed = copied(make_feed)
+    feed.put("a/1.ndjson", 9)
+    replay(feed, "a")
+    text = feed.text("late", NAME)
+    assert "1 of them skipped before as a copy (duplicates: skip), and no copy any more: b/1.ndjson" in text
+    assert feed.ids == [1, 2, 9]
+    feed.put("a/0.ndjson", 9)
+    answer = feed.command("late", NAME).json
+    assert (answer["copies"]["count"], answer["ingested"]) == (0, 0)
+    assert answer["warnings"] == [
+        "1 file with the content of another file skipped: a/0.ndjson (same content as a/1.ndjson)"
+    ]

@@ -254,6 +254,39 @@ class TestDeletedRows:
         assert (answer.code, answer.error["code"]) == (4, "deleted_rows")
         return answer
 
+    def test_the_question_says_what_load_means_and_how_to_keep_rows_away(self, feed: Feed) -> None:
+        self.delete(feed, 1)
+        message = self.ask(feed, "rewind", "--to", "0", "--replace").error["message"]
+        assert (
+            "Choose what happens to these rows: --deleted load loads them again when they are read. "
+            in message
+        )
+        assert f"To keep some away, name them first: strandline delete {NAME} --where SQL" in message
+        assert "skip" not in message
+
+    @pytest.mark.parametrize("is_known", [True, False])
+    def test_an_older_state_asks_about_up_to_three_files_with_each_answer(
+        self, feed: Feed, is_known: bool
+    ) -> None:
+        shutil.copytree(feed.state, feed.folder / "older")
+        for number in range(5, 10):
+            feed.put(f"{number}.ndjson", number)
+            feed.load()
+        self.delete(feed, 5, 6, 7, 8)
+        if not is_known:  # the table's log no longer reaches back to its first commit
+            DeltaTable(str(feed.table)).create_checkpoint()
+            (feed.table / "_delta_log" / f"{0:020}.json").unlink()
+        shutil.rmtree(feed.state)
+        (feed.folder / "older").rename(feed.state)
+        message = self.ask(feed, "adopt").error["message"]
+        of_files = "of 5.ndjson, 6.ndjson, 7.ndjson and 1 more from the table"
+        counted = (
+            "others have deleted 4 rows" if is_known else "nothing tells whether others have deleted rows"
+        )
+        assert f"{counted} {of_files}" in message
+        assert "--deleted load loads them again when they are read" in message
+        assert "--deleted skip counts their files as loaded, so the rows stay away" in message
+
     def test_a_rewind_counts_them_by_file_and_asks(self, feed: Feed) -> None:
         feed.put("4.ndjson", 4, 5)
         feed.load()

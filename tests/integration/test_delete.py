@@ -464,3 +464,20 @@ def test_iceberg_files_without_a_partition_value_keep_their_rows(make_feed: Make
     feed.load()
     delete(feed, where)
     assert feed.rows("id") == ([(2,), (3,), (4,)] if "y" in where else [(2,), (3,), (4,), (5,)])
+
+
+def test_late_counts_the_rows_that_a_delete_withholds_and_names_their_files(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    feed.command("delete", feed.name, "--where", ANN, "--reason", "request", "--yes")
+    feed.put("0.ndjson", {"id": 4, "who": "ann"}, {"id": 5, "who": "eve"})
+    feed.put("00.ndjson", {"id": 6, "who": "ann"})
+    answer = feed.command("late", feed.name).json
+    assert (answer["ingested"], answer["withheld"]) == (
+        2,
+        [{"entry": 3, "rows": 2, "files": ["0.ndjson", "00.ndjson"]}],
+    )
+    assert answer["copies"] == {"count": 0, "paths": []}
+    feed.put("000.ndjson", {"id": 7, "who": "ann"})
+    text = feed.text("late", feed.name)
+    assert "  1 row withheld by the delete of entry 3; late: 000.ndjson\n" in text
+    assert text.count("withheld") == 1, text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +258,35 @@ def test_a_purge_takes_late_rows_of_a_stream_and_waits_for_its_buffer(
     assert stream.ids("__buffer") == [5]
     stream.append((6, "a", 60))
     assert stream.feed.load().rows == 1
+
+
+def test_a_forget_names_the_same_delete_downstream_and_speaks_of_rows_above_a_column(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    above, below = pair(tmp_path / "project", engine)
+    delete(above, "--downstream")
+    delete(below, where="id = 7")
+    forget = ("--forget", "2", "--reason", "a mistake", "--yes")
+    preview = above.command("delete", above.name, *forget).err
+    named = "below, downstream, has the same delete in force (entry 2). To end it, too: strandline delete below --forget 2"
+    assert named in preview
+    assert "files that were loaded meanwhile need to be read again" in preview
+    preview = below.command("delete", below.name, *forget).err
+    assert ("downstream" in preview, "files" in preview) == (False, False)
+    assert "rows that were read meanwhile need to be read again" in preview
+    assert "`strandline state rewind below --to 0 --replace`" in preview
+
+
+def test_a_forget_after_a_lost_state_counts_what_is_known_as_the_least(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    above, _ = pair(tmp_path / "project", engine)
+    delete(above)
+    above.put("2.ndjson", {"id": 3, "who": "bob"})
+    above.load()
+    shutil.rmtree(above.state)
+    above.decide("adopt", "--deleted", "load")
+    above.put("3.ndjson", {"id": 4, "who": "bob"})
+    above.load()
+    preview = above.command("delete", NAME, "--forget", "2", "--reason", "a mistake", "--yes").err
+    assert "at least 1 row withheld since (the log does not reach back to the delete), stay away" in preview

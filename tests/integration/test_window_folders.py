@@ -80,6 +80,20 @@ def test_with_missing_empty_it_is_an_empty_window(make: Make) -> None:
     assert feed.run(now=NOW).status == "nothing"
 
 
+@pytest.mark.parametrize("missing", ["empty", "fail"])
+def test_a_missing_root_is_no_empty_window_and_no_failed_unit(make: Make, missing: str) -> None:
+    feed = make(source={"missing": missing})
+    fill(feed, 1, 2, 3)
+    feed.run(now=NOW)
+    feed.landing.rename(feed.folder / "elsewhere")
+    error = feed.fail(now=instant("2020-01-05T06:00"))
+    assert (error.code, len(feed.entries)) == ("source_missing", 1)
+    assert (
+        f"{feed.landing}: expected a folder, found none. It was there when the last load read"
+        in error.message
+    )
+
+
 def test_within_the_grace_a_folder_is_read_as_a_whole_and_replaced(make: Make) -> None:
     feed = make(path="./landing/{start:%Y/%m/%d}", units=None, watermark={"grace": "P1D"})
     for day in (1, 2, 3):

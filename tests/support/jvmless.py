@@ -193,10 +193,10 @@ class MortalPlatform(Platform):
 class ArrowPlatform(Platform):
     """The resources of a project whose files are read, and whose table is written, without a JVM."""
 
-    def source(self, dataflow: Dataflow, staging: Staging | None = None) -> Source:
+    def open_source(self, dataflow: Dataflow, staging: Staging) -> Source:
         root = self.source_of(dataflow)
         assert isinstance(root, Place)
-        return _ArrowFiles(root, dataflow, staging or self.staging(dataflow))
+        return _ArrowFiles(root, dataflow, staging)
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         return JvmlessEngine()

@@ -20,7 +20,7 @@ from resources.watermarks.entry import Entry
 DeletedRows = Literal["load", "skip"]
 """What becomes of rows that others deleted: they are loaded again, or count as loaded."""
 
-_NAMED = 5
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,14 @@ class LostRows:
         rows: how many; None: it cannot be known.
         files: files that they came from, if rows tell their file.
         is_exact: whether all of these rows come back, and no others; else some of them may.
+        is_other_table: whether the table is not as the state knows it, such as an older one that was put
+            back: then nobody needs to have deleted the rows.
     """
 
     rows: int | None = 0
     files: tuple[str, ...] = ()
     is_exact: bool = False
+    is_other_table: bool = False
 
     @property
     def are_none(self) -> bool:
@@ -44,11 +47,14 @@ class LostRows:
 
     def describe(self) -> str:
         """Return what is lost, for people."""
-        if self.rows is None:
-            return "nothing tells whether others have deleted rows from the table; deleted rows that are read again would come back"
         of_files = f" of {first_few(self.files, _NAMED)}" if self.files else ""
+        if self.rows is None:
+            return f"nothing tells whether others have deleted rows{of_files} from the table; deleted rows that are read again would come back"
         verb = "would come back" if self.is_exact else "would come back as far as they are read again"
-        return f"others have deleted {pluralize(self.rows, 'row')}{of_files} from the table, which {verb}"
+        rows = f"{pluralize(self.rows, 'row')}{of_files}"
+        if self.is_other_table:
+            return f"the table is another one than the state knows, or an older version: it lacks {rows}, which {verb}"
+        return f"others have deleted {rows} from the table, which {verb}"
 
 
 def lost_in_all(table: Table, entry: Entry | None) -> LostRows:
@@ -100,8 +106,13 @@ def check_lost_rows(
     if lost_rows.are_none:
         return ()
     if answer is None:
+        fates = "--deleted load loads them again when they are read"
+        if any("--deleted skip" in command for command in commands):
+            fates += "; --deleted skip counts their files as loaded, so the rows stay away"
+        else:
+            fates += f". To keep some away, name them first: strandline delete {dataflow} --where SQL --reason TEXT"
         raise NeedsDecision(
-            f"dataflow {dataflow}: {lost_rows.describe()}. Choose with --deleted what happens to these rows",
+            f"dataflow {dataflow}: {lost_rows.describe()}. Choose what happens to these rows: {fates}",
             code="deleted_rows",
             choices=tuple(commands),
         )

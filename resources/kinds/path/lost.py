@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from partitions.dataflow import Dataflow
 from partitions.path.order import pair_order
@@ -48,13 +49,25 @@ def find_lost_rows(
     for number, files in slices.items():
         past = entries.get(number)
         if past is None or past.why not in LOADS or past.files != len(files):
-            return lost_in_all(table, entry)
+            return _lost_of_files(lost_in_all(table, entry), slices.values(), counts, is_chosen)
         missing = past.rows - sum(counts.get(file.path, 0) for file in files)
         if missing > 0:
             lost_rows += missing
             without_rows = [file.path for file in files if file.path not in counts]
             paths += without_rows or [file.path for file in files]
     return LostRows(lost_rows, tuple(sorted(paths, key=pair_order)), is_exact=True)
+
+
+def _lost_of_files(
+    lost_rows: LostRows,
+    slices: Iterable[Sequence[IngestedFile]],
+    counts: Mapping[str, int],
+    is_chosen: Callable[[str], bool],
+) -> LostRows:
+    """Return rows that are counted as a whole, with the chosen files that have no row as examples."""
+    paths = [file.path for files in slices for file in files]
+    empty_paths = [path for path in paths if is_chosen(path) and path not in counts]
+    return replace(lost_rows, files=tuple(sorted(empty_paths, key=pair_order)))
 
 
 def _files_by_entry(

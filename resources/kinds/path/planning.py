@@ -32,6 +32,7 @@ from resources.kinds.contract.planning import CountsFirstLoads, Planning
 from resources.kinds.path.sweep import unhandled
 from resources.kinds.state_of_entry import cold_start_of, state_of
 from resources.listing import Budget, Listing
+from resources.loop.missing_source import warn_of_emptied_source
 from resources.sources.files.source import FileSource
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import GOES
@@ -91,7 +92,9 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         paths = [file.path for slice_ in planned.slices for file in slice_.files]
         expired = expired_folders(self.dataflow.target.retention, paths, now)
         of_files = f"of {pluralize(len(expired), 'file')} is loaded: {first_few(expired, _NAMED)}"
-        more = filter(None, [reminder, f"below the retention, so no row {of_files}" if expired else None])
+        more = [*filter(None, [reminder, f"below the retention, so no row {of_files}" if expired else None])]
+        if not listing.listed.files:
+            more += warn_of_emptied_source(self.dataflow, entry, self.source)
         return replace(planned, calls=listing.listed.calls, warnings=(*planned.warnings, *more))
 
     def _plan_replay(self, entry: Entry | None, now: datetime, request: ReplayFiles) -> Plan[PathSlice]:

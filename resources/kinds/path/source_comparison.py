@@ -19,6 +19,7 @@ from partitions.path.source import SourceFile
 from resources.decisions.reasons import LOADED_REASONS
 from resources.kinds.state_of_entry import cold_start_of
 from resources.listing import Budget, list_above
+from resources.loop.missing_source import explain_missing_source
 from resources.platform.stores import Stores
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import LOADED_AGAIN
@@ -70,7 +71,8 @@ def compare_with_source(
     step = _FOLDER_STEP if place.local is not None else _STORE_STEP
     listed, calls, resume = 0, 0, None
     while True:
-        listing = list_above(place, position, dataflow.files.endings, budget=step, resume=resume)
+        with explain_missing_source(stores.log, dataflow):
+            listing = list_above(place, position, dataflow.files.endings, budget=step, resume=resume)
         listed, calls = listed + len(listing.listed.files), calls + listing.listed.calls
         comparison.add(listing.listed.files)
         resume = listing.resume

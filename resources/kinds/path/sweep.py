@@ -25,6 +25,7 @@ from partitions.path.state import PathState
 from partitions.sentinels import deserialise
 from resources.connections.places import Place
 from resources.listing import Budget, list_above
+from resources.loop.missing_source import explain_missing_source
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
@@ -199,7 +200,8 @@ def step(
     since = PathState.of(deserialise(entry.since)) if entry.since else None
     below = sweep_start(dataflow.path, state, since)
     budget = budget or (_STORE_BUDGET if place.local is None else _FOLDER_BUDGET)
-    listing = list_above(place, below, dataflow.files.endings, budget=budget, resume=sweep.resume)
+    with explain_missing_source(log, dataflow):
+        listing = list_above(place, below, dataflow.files.endings, budget=budget, resume=sweep.resume)
     files = listing.listed.files
     ingested = _ingested(log, dataflow.name, entry, [*sweep.named, *(file.path for file in files)])
     late = tuple(file for file in files if file.path not in ingested)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from partitions.dataflow import Dataflow
 from partitions.spark_stream.batches import BatchSlice
 from resources.connections.places import Place
@@ -14,6 +16,7 @@ from resources.kinds.spark_stream.planning import SparkStreamPlanning
 from resources.kinds.spark_stream.reading import SparkStreamReading
 from resources.kinds.spark_stream.stored_slices import StoredSparkStreamSlices
 from resources.kinds.spark_stream.writing import SparkStreamWriting
+from resources.loop.missing_source import explain_missing_source
 from resources.platform.stores import Stores
 from resources.staging import Staging
 
@@ -27,6 +30,8 @@ def open_spark_stream(
     folders = stores.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
     roots = [place for place in stores.read_by(dataflow) if isinstance(place, Place)]
     inputs = Inputs.of(dataflow, roots, staging or stores.staging(dataflow), stores.folder)
+    for source in inputs.files.values():
+        source.explain_missing = partial(explain_missing_source, stores.log, dataflow)
     return Kind(
         SparkStreamPlanning(dataflow, inputs, folders, stores.log),
         StoredSparkStreamSlices(),

@@ -18,6 +18,7 @@ from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.kinds.state_of_entry import cold_start_of
 from resources.kinds.stream.epochs import Epochs, Waiting
+from resources.loop.missing_source import warn_of_emptied_source
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
 from resources.tables.contract.appends import VERSION
@@ -52,7 +53,9 @@ class EpochsOfFiles(Epochs):
         planned = plan_of_files(
             definition, path_state, listing.listed, now, dataflow=self.dataflow.name, state_number=number
         )
-        no_files = Waiting((), planned.skips, None, planned.warnings, listing.listed.calls)
+        emptied = [] if listing.listed.files else warn_of_emptied_source(self.dataflow, entry, self.source)
+        warnings = (*planned.warnings, *emptied)
+        no_files = Waiting((), planned.skips, None, warnings, listing.listed.calls)
         if not planned.slices:
             return no_files
         files = [file for slice_ in planned.slices for file in slice_.files]

@@ -182,6 +182,7 @@ class FolderWindows:
         except SourceError as error:
             if error.code != "source_missing":
                 raise
+            self._source.holds_files()  # raises if the root itself is missing, which says nothing of a window
             files: tuple[SourceFile, ...] = ()
         else:
             below = f"{folder}/" if folder else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+_LOOK_AT_FOLDERS = 100
+"""The most folders that are opened to see whether a source holds a file."""
+
+
 class FileSource:
     """The files of one dataflow."""
 
@@ -55,6 +60,8 @@ class FileSource:
         self._follower = SchemaFollower(self._format, self._checker, dataflow)
         self._judge = FileJudge(self._format, self._checker, self._follower, dataflow)
         self._skipped: tuple[SkippedNames, ...] = ()
+        self.explain_missing: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Adds to the error of a missing source what was loaded from it."""
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -75,11 +82,23 @@ class FileSource:
         them.
         """
         root = self.root.child(folder) if folder else self.root
-        step = listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
+        with self.explain_missing():
+            step = listing.list_above(root, position, self._definition.endings, budget=budget, resume=resume)
         self._skipped = merge_skipped(
             self._skipped, (skipped.in_folder(folder) for skipped in step.listed.skipped)
         )
         return replace(step, listed=replace(step.listed, skipped=self._skipped))
+
+    def holds_files(self) -> bool:
+        """Return whether a short listing from the beginning finds a file, or cannot tell that there is none.
+
+        Raises:
+            SourceError: as for a listing.
+        """
+        budget = Budget(pages=1 if self.root.local is None else _LOOK_AT_FOLDERS)
+        with self.explain_missing():
+            step = listing.list_above(self.root, FromBeginning(), self._definition.endings, budget=budget)
+        return bool(step.listed.files) or not step.complete
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """Yield the records of all files, ordered by path."""
