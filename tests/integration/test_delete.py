@@ -481,3 +481,17 @@ def test_late_counts_the_rows_that_a_delete_withholds_and_names_their_files(make
     text = feed.text("late", feed.name)
     assert "  1 row withheld by the delete of entry 3; late: 000.ndjson\n" in text
     assert text.count("withheld") == 1, text
+
+
+@pytest.mark.remedy("deleted_rows", "delete")
+def test_a_delete_keeps_rows_away_that_others_deleted_and_a_rewind_reads_again(make_feed: MakeFeed) -> None:
+    feed = made(make_feed)
+    DeltaTable(str(feed.table)).delete("id IN (1, 2)")
+    rewind = ("state", "rewind", feed.name, "--to", "0", "--replace", "--reason", "x", "--yes")
+    error = feed.cli(*rewind).error
+    assert error["code"] == "deleted_rows"
+    assert "name them first: strandline delete flow --where SQL --reason TEXT" in error["message"]
+    delete(feed, BOB)
+    feed.command(*rewind, "--deleted", "load")
+    feed.load()
+    assert rows(feed) == [(1, "ann"), (3, None)]
