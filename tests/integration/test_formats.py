@@ -100,7 +100,7 @@ READINGS = {
             "day=1/b.csv": f"{HEADER}text,id (another order)",
             "day=1/c.csv.gz": f"{HEADER}id,other,text (other not in the schema)",
             "day=1/d.tsv": f"{HEADER}id (without text)",
-            "day=1/e.csv": f"""{HEADER}id;text (separated by ';': set `options: {{sep: ";"}}` of the source)""",
+            "day=1/e.csv": f"""{HEADER}id;text (it seems to be separated by ';': set `options: {{sep: ";"}}` below `source`)""",
         },
     ),
     **{
