@@ -127,9 +127,15 @@ def copies_warning(copies: Sequence[CopiedFile], *, are_loaded: bool) -> str:
 
 def freed_copies_warning(files: Sequence[SourceFile]) -> str:
     """Return the warning about files that were skipped as copies and are loaded after all."""
+    return f"{_describe_freed(files)}. {'It is' if len(files) == 1 else 'They are'} late now"
+
+
+def freed_copies_preview(files: Sequence[SourceFile]) -> str:
+    """Return what a preview says about files that were skipped as copies and will be loaded after all."""
+    are_freed = "It is freed: its content" if len(files) == 1 else "They are freed: each content"
+    return f"{_describe_freed(files)}. {are_freed} is loaded once"
+
+
+def _describe_freed(files: Sequence[SourceFile]) -> str:
     named = first_few([file.path for file in files], _NAMED)
-    is_one = len(files) == 1
-    return (
-        f"{pluralize(len(files), 'file')} skipped before as the copy of a file that has other content now, or whose rows go: {named}. "
-        f"{'It is' if is_one else 'They are'} late now"
-    )
+    return f"{pluralize(len(files), 'file')} skipped before as the copy of a file that has other content now, or whose rows go: {named}"

@@ -6,6 +6,7 @@ See docs/reference/state.md, Decisions by hand.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,7 +20,7 @@ from resources.decisions.deciding import append_draft, foresee_end
 from resources.decisions.deleted_rows_in_table import describe_deletes
 from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.unguarded import check_writer, skips_guards
-from resources.kinds.contract.decisions import LoadedBefore
+from resources.kinds.contract.decisions import FreesCopies, LoadedBefore
 from resources.kinds.contract.lost_rows import lost_in_all
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
@@ -95,7 +96,12 @@ def preview(
     lines.append(f"next run: {plan.why}")
     lines.extend(f"warning: {warning}" for warning in plan.warnings)
     # An adopted state tells what is in the table; the one before it may speak of rows that are gone.
-    lines.extend(_describe_reload(rehearsal, dataflow, entry if entry.why == "adopt" else last, draft, plan))
+    known_entry = entry if entry.why == "adopt" else last
+    lines.extend(_describe_reload(rehearsal, dataflow, known_entry, draft, plan))
+    rules = rehearsal.rules(dataflow)
+    if isinstance(rules, FreesCopies) and not draft.entry.replace_table:
+        with suppress(CorruptWatermark):  # which a decision may be made for
+            lines.extend(rules.describe_freed_copies(plan.slices, known_entry))
     return Preview(draft, tuple(lines))
 
 

@@ -268,6 +268,37 @@ def test_a_copy_is_loaded_once_its_original_has_other_content(copied: Feed, load
 
 
 @pytest.mark.needs_spark
+@pytest.mark.parametrize("change", ["corrected", "gone", "touched"])
+@pytest.mark.parametrize("load", ["rewind", "replay"])
+def test_the_preview_counts_copies_that_a_corrected_or_gone_original_frees(
+    copied: Feed, load: str, change: str
+) -> None:
+    feed, original = copied, copied.landing / "a/1.ndjson"
+    feed.put("d/1.ndjson", 1)
+    feed.load()
+    gone = ("--gone", "delete") if change == "gone" else ()
+    if change == "gone":
+        original.unlink()
+    else:
+        feed.put("a/1.ndjson", 9 if change == "corrected" else 1)
+    if load == "rewind":
+        told = feed.decide("rewind", "--to", "0", "--replace", *gone).err
+        feed.load()
+    else:
+        path = ("--start", "a/1.ndjson", "--end", "a/1.ndjson~", "--column", "_source_file")
+        told = feed.command("replay", NAME, *path, "--replace", *gone, "--dry-run").out
+        feed.command("replay", NAME, *path, "--replace", *gone)
+    sentence = (
+        "2 files skipped before as the copy of a file that has other content now, or whose rows go: "
+        "b/1.ndjson, d/1.ndjson. They are freed: each content is loaded once"
+    )
+    assert (sentence in told, "are freed" in told) == ((change != "touched"),) * 2
+    for _ in range(2):
+        late_step(feed.platform, feed.dataflow, NOW)
+    assert feed.ids == {"corrected": [1, 2, 9], "gone": [1, 2], "touched": [1, 2]}[change]
+
+
+@pytest.mark.needs_spark
 @pytest.mark.parametrize("step", [Step.INTENT_PUT, Step.WRITTEN])
 def test_a_copy_that_a_killed_run_frees_is_loaded_once(copied: Feed, step: Step) -> None:
     feed = copied

@@ -159,6 +159,15 @@ class KnowsFiles(Protocol):
 
 
 @runtime_checkable
+class FreesCopies(Protocol):
+    """A kind that skips files with the content of others, until these have other content."""
+
+    def describe_freed_copies(self, slices: Sequence[Any], last: Entry | None) -> Sequence[str]:
+        """Return a sentence about skipped copies that planned slices free; none if they free none."""
+        ...
+
+
+@runtime_checkable
 class TellsLostRows(Protocol):
     """A kind whose entries tell which rows a rewind would bring back that others have deleted."""
 

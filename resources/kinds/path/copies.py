@@ -171,6 +171,41 @@ class CopyFinder:
             and new_contents[str(original_of(copy.reason))] != content_of_record(copy)
         ]
 
+    def foresee_freed_copies(self, slices: Sequence[PathSlice], entry: Entry | None) -> list[SourceFile]:
+        """Return the skipped copies that the commits of planned slices free, whether or not they read them.
+
+        Only files that have changed since they were recorded are read for their checksums.
+
+        Args:
+            slices: the planned slices.
+            entry: the newest entry.
+        """
+        read_again = {
+            file.path: file for slice_ in slices if self._replaced_paths(slice_) for file in slice_.all_files
+        }
+        gone_paths = {path for slice_ in slices for path in slice_.gone_paths}
+        record = IngestedFiles(self.log, self.dataflow.name, entry)
+        copies = self._copies_of(record, {*read_again, *gone_paths})
+        originals = {str(original_of(copy.reason)) for copy in copies}
+        recorded = record.find_records(sorted(originals)) | {copy.path: copy for copy in copies}
+        contents = {path: content_of_record(file) for path, file in recorded.items()}
+        files = [file for path in recorded if (file := read_again.get(path)) is not None]
+        changed_files = [
+            file
+            for file in files
+            if contents[file.path] is None or file.row != SourceFile(*recorded[file.path][:4]).row
+        ]
+        checksums = checksums_of(self.root, changed_files)
+        contents |= {
+            file.path: content_of(file.path, file.size, file.version, checksums.get(file.path))
+            for file in changed_files
+        } | dict.fromkeys(gone_paths)
+        return [
+            SourceFile(*copy[:4])
+            for copy in copies
+            if contents[copy.path] != contents[str(original_of(copy.reason))]
+        ]
+
     def _replaced_paths(self, slice_: PathSlice) -> set[str]:
         """Return the files whose rows a slice's commit deletes; scd2 deletes none."""
         if not slice_.replaces or self.dataflow.target.load == "scd2":

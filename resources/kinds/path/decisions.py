@@ -14,7 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.adopted import adopted_watermark, upper_bound
 from partitions.path.cold_start import earliest_cold_start
-from partitions.path.copies import SAME_CONTENT, original_of
+from partitions.path.copies import SAME_CONTENT, freed_copies_preview, original_of
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.order import pair_order
 from partitions.path.position_of_state import above_state, listing_start, sweep_start
@@ -26,6 +26,7 @@ from partitions.sentinels import Watermark, deserialise, serialise
 from resources.decisions.reasons import DECISION_REASONS, IN_TABLE, OTHER_ROOT, WITH_ROWS
 from resources.kinds.contract.decisions import HeldFiles, LoadedBefore, StateRules
 from resources.kinds.contract.lost_rows import LostRows
+from resources.kinds.path.copies import CopyFinder
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
 from resources.kinds.path.row_counts import count_rows_of_files
@@ -150,6 +151,12 @@ class PathRules(StateRules):
         names = [path for path in paths if path in ingested or path in rows]
         without_rows = [path for path in above if path not in rows and (last is None or path in ingested)]
         return LoadedBefore(len(names), "file", names, without_rows)
+
+    def describe_freed_copies(self, slices: Sequence[PathSlice], last: Entry | None) -> Sequence[str]:
+        """Return a sentence about skipped copies that planned slices free; none if they free none."""
+        finder = CopyFinder(self._dataflow, self._source.root, self._log, self._table)
+        freed_copies = finder.foresee_freed_copies(slices, last)
+        return [freed_copies_preview(freed_copies)] if freed_copies else []
 
     def files_up_to(self, watermark: Watermark, above: Entry | None) -> Sequence[SourceFile]:
         """List the source's files at or below a watermark and above an entry's."""

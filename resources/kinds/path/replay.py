@@ -25,6 +25,7 @@ from partitions.path.copies import (
     Content,
     CopiedFile,
     copies_warning,
+    freed_copies_preview,
     freed_copies_warning,
     original_of,
 )
@@ -34,7 +35,7 @@ from partitions.path.position_of_state import start_between
 from partitions.path.slices import PathSlice, watermark_of
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.path.state import PathState
-from partitions.plan import pluralize
+from partitions.plan import Plan, pluralize
 from partitions.predicate import Among, Between, Predicate
 from partitions.replay.column_bounds import range_of_column
 from partitions.replay.promoted import promoted_files, rows_of_files
@@ -269,6 +270,18 @@ class FileReplay(ReplayKind):
             plan.skips,
             plan.warnings,
         )
+
+    @override
+    def plan(self, cut: Cut, done: Collection[ReplayChunk]) -> Plan[Any]:
+        """Return the plan, with a warning about skipped copies that the replay frees; a promote has its own."""
+        planned = super().plan(cut, done)
+        if self.options.is_isolated:
+            return planned
+        platform, flow = self.platform, self.dataflow
+        finder = CopyFinder(flow, platform.root_of(flow), platform.log, platform.table(flow))
+        freed_copies = finder.foresee_freed_copies(planned.slices, self.newest)
+        told = [freed_copies_preview(freed_copies)] if freed_copies else []
+        return replace(planned, warnings=(*planned.warnings, *told))
 
     @override
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> ReplayFiles:
