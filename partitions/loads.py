@@ -66,6 +66,7 @@ class Upsert:
         keys: columns; NULL is a value like any other. Each key occurs once in the slice.
         order: the order by which the slice's row of each key was chosen.
         guard: a row of the table that is later in this order stays as it is; empty: the last load wins.
+        guarded: over the table's columns. Only matching rows are guarded; the load wins over all others.
         where: over the table's columns. Matching rows whose key the slice lacks are deleted.
         within: over the table's columns. Only matching rows are updated or deleted; the added rows match
         it, too.
@@ -76,6 +77,7 @@ class Upsert:
     guard: Order = ()
     where: Predicate = NOTHING
     within: Predicate = EVERYTHING
+    guarded: Predicate = EVERYTHING
 
 
 @dataclass(frozen=True)

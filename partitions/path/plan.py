@@ -32,6 +32,7 @@ class PendingFiles:
         replace_until: when files at or below this state are loaded again, their old rows are deleted.
         ingested_paths: tracking set: the listed files that were loaded before.
         gone_paths: paths of loaded files that are gone at the source, whose rows the next slices delete.
+        kept_paths: paths of loaded files that are gone at the source, and whose rows stay.
     """
 
     late: tuple[SourceFile, ...] = ()
@@ -39,6 +40,7 @@ class PendingFiles:
     replace_until: PathState | None = None
     ingested_paths: frozenset[str] = frozenset()
     gone_paths: tuple[str, ...] = ()
+    kept_paths: tuple[str, ...] = ()
 
 
 _NONE_PENDING = PendingFiles()
@@ -81,7 +83,7 @@ def plan(
     released, younger = split_settled_each(definition, pending.released, now)
     warnings = _warnings(definition, state, listed, files, pending, now)
     pending, skips = replace(pending, late=late, released=released), (*young, *younger, *skips)
-    new_slices = _new_slices(definition, state, files, now, closing, pending.replace_until)
+    new_slices = _new_slices(definition, state, files, now, closing, pending)
     slices = (
         *_pending_slices(definition, state, pending),
         *with_gone_files(new_slices, pending.gone_paths, definition, watermark_of(definition, state)),
@@ -160,11 +162,12 @@ def _new_slices(
     files: Sequence[SourceFile],
     now: datetime,
     closing: datetime | None,
-    replace_until: PathState | None,
+    pending: PendingFiles,
 ) -> Iterator[PathSlice]:
     since = cold_start(definition, now) if state.status == "initial" else None
     before = first_state(definition, state, since)
-    old = listing_start(definition, replace_until, now) if replace_until else None
+    old = listing_start(definition, pending.replace_until, now) if pending.replace_until else None
+    kept_paths = None if old is None else pending.kept_paths
     for slice_ in cut_slices(definition, before, files, closing):
         again = old is not None and any(not old.is_above(file.path) for file in slice_.files)
-        yield replace(slice_, replaces=again, since=since)
+        yield replace(slice_, replaces=again, since=since, kept_paths=kept_paths)

@@ -38,6 +38,8 @@ class PathSlice:
         copies: files that are not loaded, since others have their content.
         checksums: computed checksums of its files and copies, by path.
         gone_paths: paths of loaded files that are gone at the source, in pair order: the commit deletes their rows.
+        kept_paths: paths of gone files whose rows stay while later slices read all other later files again; None:
+        the rows of every later file stay.
         freed_copies: files that were skipped as copies of files whose rows the commit replaces by other
         content, or deletes. They are loaded later, like late files.
     """
@@ -55,6 +57,7 @@ class PathSlice:
     checksums: Mapping[str, str] = field(default_factory=dict)
     gone_paths: tuple[str, ...] = ()
     freed_copies: tuple[SourceFile, ...] = ()
+    kept_paths: tuple[str, ...] | None = None
 
     @property
     def all_files(self) -> tuple[SourceFile, ...]:
@@ -184,6 +187,7 @@ class PathSlice:
             quarantined=quarantined,
             copies=copies,
             replaces=self.replaces,
+            kept_paths=self.kept_paths,
             since=self.since,
             gone_paths=gone_paths,
         )

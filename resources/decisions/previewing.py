@@ -15,6 +15,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark, StrandlineError
 from partitions.plan import Plan
 from partitions.spelling import first_few
+from partitions.target import Target
 from resources.decisions.checksums import checksums_of_draft, unknown_contents_note
 from resources.decisions.deciding import append_draft, foresee_end
 from resources.decisions.deleted_rows_in_table import describe_deletes
@@ -144,7 +145,11 @@ def _describe_reload(
 
 def _fate_of_missing_rows(platform: Opener, dataflow: Dataflow, known_entry: Entry | None) -> str:
     """Return whether rows that the table lost come back, for people: a delete and an expiry are final."""
-    others = "if others deleted their rows, they come back"
+    others = (
+        "later files have replaced their rows, or others deleted them, and a key comes back if no later file holds it"
+        if dataflow.target.merges
+        else "if others deleted their rows, they come back"
+    )
     past_entries = platform.log.history(dataflow.name, _HISTORY)
     if not any(entry.why in DELETES for entry in past_entries):
         return others
@@ -174,10 +179,21 @@ def _describe_second_load(
     added = platform.rules(dataflow).count_already_loaded(adding, known_entry).amount
     target = dataflow.target
     if target.merges:
-        return [f"{times_loaded}; load: {target.load} finds their rows in the table by merge_keys{named}"]
+        return [f"{times_loaded}; {_describe_merge(target, part, draft)}{named}"]
     if draft.entry.replace_until or not target.only_adds or not added:
         own = "the rows of its own files" if part == "file" else "what it reads of them,"
         again = "them" if part == "file" else "it"
         return [f"{times_loaded}; each commit deletes {own} and inserts {again} again{named}"]
     hint = " (--replace makes room for them)" if draft.entry.why in ("rewind", "reset") else ""
     return [f"{times_loaded}; load: {target.load} adds their rows a second time{hint}{named}"]
+
+
+def _describe_merge(target: Target, part: str, draft: Draft) -> str:
+    """Describe what a load by keys does with rows that are loaded again."""
+    if target.load == "scd2":
+        return "load: scd2 adds the versions that the history lacks, and deletes none"
+    by_keys = f"load: {target.load} finds their rows in the table by merge_keys"
+    if draft.entry.replace_until is None:
+        return by_keys
+    own = "of its own files" if part == "file" else "that it reads again"
+    return f"{by_keys}; each commit also deletes the rows {own} whose keys the source no longer holds there"

@@ -150,6 +150,11 @@ def rewind(
         )
         answers = [f"{words} --deleted load --reason TEXT"]
         lost_rows = _lost_above(platform, dataflow, last, watermark)
+        if deleted == "load" and is_empty(
+            deserialise(watermark)
+        ):  # all rows are read again: none is lost then
+            row_count = platform.table(dataflow).contents.count_rows()
+            changes["total_rows"] = min(last.total_rows, row_count)
         gone_rows = gone_rows.with_notes(check_lost_rows(dataflow.name, lost_rows, deleted, answers))
         if not 0 < to <= last.era or is_empty(deserialise(watermark)):
             entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes)

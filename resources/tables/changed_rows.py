@@ -150,6 +150,8 @@ def _upsert_changes(
     if load.guard:
         slice_position, table_position = sort_keys(load.guard, slice_columns.names)
         is_later = slice_position < table_position
+        if load.guarded != EVERYTHING:
+            is_later = is_later & F.coalesce(condition(load.guarded), F.lit(False))
     by_key = matched_rows.groupBy(*[slice_columns.column(key) for key in load.keys]).agg(
         F.count_if(is_later).alias("later"), F.count("*").alias("rows"), F.min(FILE_COLUMN).alias("file")
     )

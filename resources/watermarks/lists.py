@@ -37,6 +37,9 @@ INGESTED_FILES = ListKind("files", 1, ("path", "size", "version", "modified", "r
 CHECKSUMS = "checksums"
 """In the head of a list of files: the computed checksum of each row's file, or None, in the order of the rows."""
 
+KEPT_PATHS = "kept_paths"
+"""In the head of a list of files that a rewind reads again: the later files whose rows stay; no such value: all."""
+
 QUARANTINED_FILES = ListKind("quarantine", 1, ("path", "size", "version", "modified", "reason", "released"))
 """All files in quarantine."""
 

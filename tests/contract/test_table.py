@@ -26,7 +26,7 @@ from partitions.loads import (
     Scd2,
     Upsert,
 )
-from partitions.predicate import Among
+from partitions.predicate import NOTHING, Among, Predicate
 from resources.connections.places import Place
 from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit, Version
@@ -308,6 +308,17 @@ def test_an_upsert_leaves_rows_that_are_later_by_its_guard(subject: Subject) -> 
     subject.load(2, (1, "d/a"), (2, "d/c"), (3, "d-1/b"), (4, "a"), load=guarded)
     assert subject.all_rows == [(1, "d/b"), (2, "d/c"), (3, "d/e/b"), (4, "a")]
     assert (subject.commit(2).rows, subject.commit(2).removed) == (2, 2)
+
+
+@pytest.mark.parametrize("where", [NOTHING, Among("unit", ("d/a",))])
+def test_an_upsert_wins_over_later_rows_outside_of_those_that_it_guards(
+    subject: Subject, where: Predicate
+) -> None:
+    order = (OrderByPath("unit"),)
+    load = Upsert(("id",), (), order, where, guarded=Among("unit", ("d/c", "e/a")))
+    subject.load(1, (1, "d/b"), (2, "d/c"), (3, None), (4, "a"))
+    subject.load(2, (1, "d/a"), (2, "d/a"), (3, "d/a"), (4, "d/a"), load=load)
+    assert subject.all_rows == [(1, "d/a"), (2, "d/c"), (3, "d/a"), (4, "d/a")]
 
 
 def test_an_upsert_deletes_the_rows_that_it_was_told_to_and_does_not_have(subject: Subject) -> None:

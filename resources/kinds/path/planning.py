@@ -17,7 +17,7 @@ from partitions.path.definition import PathWatermark
 from partitions.path.gone import with_gone_files
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.plan import PendingFiles, plan
-from partitions.path.position_of_state import listing_start, start_between, sweep_start
+from partitions.path.position_of_state import above_state, listing_start, start_between, sweep_start
 from partitions.path.settle import is_settling, settled_files
 from partitions.path.slices import PathSlice, cut_pending_slices, make_slice, watermark_of
 from partitions.path.source import ListedFiles, SourceFile, in_pair_order
@@ -260,13 +260,21 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             return PendingFiles()
         by_set, until = self._definition.tracking == "set", entry.replace_until
         paths = [file.path for file in listed.files]
+        gone_paths = self._marked_as_gone(entry, paths) if until else ()
         return PendingFiles(
             late=() if by_set else self._late(entry, state, now),
             released=self._released(entry, state),
             replace_until=PathState.of(deserialise(until)) if until else None,
             ingested_paths=frozenset(self._ingested_paths(entry, paths)) if by_set else frozenset(),
-            gone_paths=self._marked_as_gone(entry, paths) if until else (),
+            gone_paths=gone_paths,
+            kept_paths=self._kept_paths(entry, state, {*paths, *gone_paths}) if until else (),
         )
+
+    def _kept_paths(self, entry: Entry, state: PathState, others: Collection[str]) -> tuple[str, ...]:
+        """Return the loaded files above the watermark that are not among others, if a load finds rows by keys."""
+        if not self.dataflow.target.merges:
+            return ()
+        return tuple(self._loaded_files(entry, above_state(self._definition, state).is_above, others))
 
     def _marked_as_gone(self, entry: Entry, listed: Collection[str]) -> tuple[str, ...]:
         """Return the files that are still gone, and whose rows an operator wants out of the table."""

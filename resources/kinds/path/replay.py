@@ -264,9 +264,14 @@ class FileReplay(ReplayKind):
             plan = planning.plan_partitions(
                 self.newest, *folders, self.now, replaces=self._replaces, gone_paths=gone_paths
             )
+        target = self.dataflow.target
+        slices = plan.slices
+        if target.merges and self._replaces and not self.options.is_isolated:
+            # A key that a later file no longer holds gets the row of an earlier one only after that file's row went.
+            slices = slices[::-1]
         return Cut(
-            [_chunk(slice_) for slice_ in plan.slices],
-            [(slice_,) for slice_ in plan.slices],
+            [_chunk(slice_) for slice_ in slices],
+            [(slice_,) for slice_ in slices],
             plan.skips,
             plan.warnings,
         )

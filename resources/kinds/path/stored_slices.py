@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.path.cold_start import first_state
@@ -16,7 +17,7 @@ from partitions.sentinels import deserialise
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
 from resources.watermarks.file_ranges import UNPROCESSED_WITHOUT_ROWS, WENT
-from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, ListKind, StoredList
+from resources.watermarks.lists import CHECKSUMS, INGESTED_FILES, KEPT_PATHS, ListKind, StoredList
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,10 @@ class StoredPathSlices(StoredSlices[PathSlice]):
         freed = [(*file.row, UNPROCESSED_WITHOUT_ROWS) for file in slice_.freed_copies]
         rows = [*loaded, *passed_over, *copies, *gone_rows, *freed]
         checksums = [slice_.checksums.get(path) for path, *_ in rows] if slice_.checksums else None
-        return StoredList(INGESTED_FILES, rows, {CHECKSUMS: checksums} if checksums else {})
+        head: dict[str, Any] = {CHECKSUMS: checksums} if checksums else {}
+        if slice_.kept_paths is not None:
+            head[KEPT_PATHS] = list(slice_.kept_paths)
+        return StoredList(INGESTED_FILES, rows, head)
 
     def from_rows(self, intent: Intent, stored: StoredList) -> PathSlice:
         """Return the slice with the same files and the same state after them."""
@@ -61,6 +65,7 @@ class StoredPathSlices(StoredSlices[PathSlice]):
             for file, reason in files
             if reason is not None and reason.startswith(SAME_CONTENT)
         ]
+        kept_paths = stored.head.get(KEPT_PATHS)
         checksums = zip(stored.rows, stored.head.get(CHECKSUMS) or (), strict=False)
         return PathSlice(
             tuple(file for file, reason in files if reason is None),
@@ -77,6 +82,7 @@ class StoredPathSlices(StoredSlices[PathSlice]):
             replaces=intent.replaces == "own",
             since=since,
             gone_paths=tuple(file.path for file, reason in files if reason == WENT),
+            kept_paths=None if kept_paths is None else tuple(kept_paths),
             copies=tuple(copies),
             freed_copies=tuple(file for file, reason in files if reason == UNPROCESSED_WITHOUT_ROWS),
             checksums={path: checksum for (path, *_), checksum in checksums if checksum},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
-from partitions.loads import Load, OrderByPath, ReplaceKeys, load_for_target
+from partitions.loads import Load, OrderByPath, ReplaceKeys, Upsert, load_for_target
 from partitions.path.slices import PathSlice
 from partitions.predicate import EVERYTHING, NOTHING, Among
 from resources.kinds.contract.writing import Writing
@@ -38,7 +38,8 @@ class PathWriting(Writing[PathSlice]):
         A slice replaces after a rewind or a replay with ``--replace``. The rows of passed-over files are
         deleted as well, since a release would add them again, and those of files that are gone at the
         source. A file that is loaded again, or beside the watermark, leaves the rows of later files as
-        they are.
+        they are. During a rewind with ``--replace`` only the rows of gone files stay: all others are read
+        again in the order of the files, so a key that a later file no longer holds keeps the row of this one.
         """
         paths = (*(file.path for file in slice_.all_files), *slice_.gone_paths)
         by_file = (OrderByPath(SOURCE_FILE),)
@@ -46,4 +47,9 @@ class PathWriting(Writing[PathSlice]):
         load = load_for_target(self.dataflow.target, where, by_file, guard=by_file)
         if slice_.why == "replay" and isinstance(load, ReplaceKeys):
             return replace(load, later=EVERYTHING, order=by_file, own=Among(SOURCE_FILE, paths))
-        return load
+        if slice_.kept_paths is None:
+            return load
+        kept = Among(SOURCE_FILE, slice_.kept_paths) if slice_.kept_paths else NOTHING
+        if isinstance(load, Upsert):
+            return replace(load, guard=load.guard if slice_.kept_paths else (), guarded=kept)
+        return replace(load, later=kept, order=by_file) if isinstance(load, ReplaceKeys) else load

@@ -83,11 +83,14 @@ def delete_missing_rows(rows: DataFrame, load: Upsert, table: str) -> MergeIntoW
 def _merge_upsert(
     renamed_rows: DataFrame, table: str, load: Upsert, schema: StructType, names: Mapping[str, str]
 ) -> MergeIntoWriter:
+    from pyspark.sql import functions as F
 
     is_not_older: Column | None = None
     if load.guard:
         slice_position, table_position = sort_keys(load.guard, names)
         is_not_older = slice_position >= table_position
+        if load.guarded != EVERYTHING:
+            is_not_older = is_not_older | ~F.coalesce(condition(load.guarded), F.lit(False))
     values = _column_values(schema, names)
     has_same_keys = same_keys(load.keys, names)
     merging = renamed_rows.mergeInto(
