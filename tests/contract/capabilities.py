@@ -78,6 +78,7 @@ _BY_KEYS = (
     "test_an_upsert_updates_the_rows_of_its_keys_and_adds_the_others",
     "test_a_null_key_is_a_key_like_any_other",
     "test_an_upsert_leaves_rows_that_are_later_by_its_guard",
+    "test_an_upsert_wins_over_later_rows_outside_of_those_that_it_guards",
     "test_an_upsert_deletes_the_rows_that_it_was_told_to_and_does_not_have",
     "test_a_replace_by_keys_deletes_the_rows_of_its_keys_and_adds_all_of_its_own",
     "test_a_load_by_keys_without_rows_records_its_number_and_changes_nothing",
