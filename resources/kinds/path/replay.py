@@ -285,8 +285,8 @@ class FileReplay(ReplayKind):
         platform, flow = self.platform, self.dataflow
         finder = CopyFinder(flow, platform.root_of(flow), platform.log, platform.table(flow))
         freed_copies = finder.foresee_freed_copies(planned.slices, self.newest)
-        told = [freed_copies_preview(freed_copies)] if freed_copies else []
-        return replace(planned, warnings=(*planned.warnings, *told))
+        warnings = [freed_copies_preview(freed_copies)] if freed_copies else []
+        return replace(planned, warnings=(*planned.warnings, *warnings))
 
     @override
     def request(self, chunk: ReplayChunk, since: int = 0, table: Table | None = None) -> ReplayFiles:

@@ -49,7 +49,7 @@ class PathWriting(Writing[PathSlice]):
             return replace(load, later=EVERYTHING, order=by_file, own=Among(SOURCE_FILE, paths))
         if slice_.kept_paths is None:
             return load
-        kept = Among(SOURCE_FILE, slice_.kept_paths) if slice_.kept_paths else NOTHING
+        kept_rows = Among(SOURCE_FILE, slice_.kept_paths) if slice_.kept_paths else NOTHING
         if isinstance(load, Upsert):
-            return replace(load, guard=load.guard if slice_.kept_paths else (), guarded=kept)
-        return replace(load, later=kept, order=by_file) if isinstance(load, ReplaceKeys) else load
+            return replace(load, guard=load.guard if slice_.kept_paths else (), guarded=kept_rows)
+        return replace(load, later=kept_rows, order=by_file) if isinstance(load, ReplaceKeys) else load
