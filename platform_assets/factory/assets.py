@@ -36,6 +36,7 @@ from platform_assets.factory.dagster_names import (
     table_key,
     watermark_key,
 )
+from platform_assets.factory.failed_run_checks import results_of_failed_run
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import SideTable, side_table_of
 from platform_assets.project.errors import ProjectError
@@ -70,11 +71,15 @@ def dataflow_assets(
             yield AssetObservation(watermark, metadata=_watermark_manager(context).described(dataflow))
             return
         run = Load(dataflow)
-        _table_manager(context).load(context, run)
-        yield from _run_events(context, run, side_table)
-        run.on_stored()
-        if run.outcome is not None and run.outcome.error is not None:
-            raise dagster_failure(run.outcome.error)
+        try:
+            _table_manager(context).load(context, run)
+            yield from _run_events(context, run, side_table)
+            run.on_stored()
+            if run.outcome is not None and run.outcome.error is not None:
+                raise dagster_failure(run.outcome.error)
+        except Failure as failure:
+            yield from results_of_failed_run(context.instance, context.selected_asset_check_keys, failure)
+            raise
         for check in checks:
             requested_checks = {
                 spec.name for spec in check.specs if spec.key in context.selected_asset_check_keys

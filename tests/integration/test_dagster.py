@@ -126,6 +126,36 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
     assert columns[-3:] == [("_source_file", "string"), ("_ingested_at", "timestamp"), ("_run_id", "string")]
 
 
+class TestARunThatFails:
+    """Says in its checks what it knows, and leaves the results that it did not look at."""
+
+    def test_fails_up_to_date_with_the_reason_and_keeps_the_last_results(self, feed: Feed) -> None:
+        feed.put("1.ndjson", 1)
+        with DagsterInstance.ephemeral() as instance:
+            before = {
+                result.check_name: result
+                for result in run(feed, instance=instance).get_asset_check_evaluations()
+            }
+            feed.landing.rename(feed.folder / "away")
+            for _ in range(2):
+                failed = run(feed, instance=instance)
+                assert not failed.success
+                checks = {result.check_name: result for result in failed.get_asset_check_evaluations()}
+                assert set(checks) == set(before)
+                up_to_date = checks.pop("up_to_date")
+                assert not up_to_date.passed
+                assert (up_to_date.description or "").startswith("The last run failed: ")
+                assert all(check.passed for check in checks.values())
+                assert len({check.metadata["evaluated_at"].value for check in checks.values()}) == 1
+
+    def test_says_of_checks_that_no_run_has_evaluated_that_it_did_not_look(self, feed: Feed) -> None:
+        feed.landing.rmdir()
+        failed = run(feed)
+        assert not failed.success
+        texts = {result.description for result in failed.get_asset_check_evaluations() if result.passed}
+        assert texts == {"Not evaluated yet: the run failed before"}
+
+
 class TestARunWithNothingToDo:
     """Materialises nothing, so that nothing downstream is woken."""
 
