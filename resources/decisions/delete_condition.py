@@ -119,7 +119,7 @@ def _check_text(dataflow: Dataflow, predicate: str, columns: Sequence[str], name
             dataflow,
             f"a condition on columns of {dataflow.table} ({', '.join(columns)})",
             repr(predicate) if predicate else "nothing",
-            f"To empty the whole table: {all_rows}",
+            f"To empty the table and load it again: {all_rows}",
         )
     if of_run := column_of_run(names):
         raise refused_condition(

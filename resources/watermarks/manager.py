@@ -69,10 +69,9 @@ def _check_rises(dataflow_id: str, saved: Watermark, watermark: Mapping[str, Any
         after = watermark.get(column)
         if before is not None and (after is None or compare_values(after, before) < 0):
             raise NeedsDecision(
-                f"{dataflow_id}: expected {column} at or above {before}, found {'nothing' if after is None else after}: nothing was saved."
-                " Only a decision can lower a watermark",
+                f"{dataflow_id}: expected {column} at or above {before}, found {'nothing' if after is None else after}: nothing was saved,"
+                " since a saved watermark never falls. To begin again, save under another id",
                 code="would_fall",
-                choices=(f"strandline state rewind {dataflow_id} --to NUMBER --reason TEXT",),
             )
 
 

@@ -60,7 +60,7 @@ class LogProvider:
         if last and last.kind != _CUSTOM:
             raise ConfigurationError(
                 f"{dataflow_id}: expected a watermark that only your own code saves, found one of kind {last.kind}, which the dataflow's runs"
-                f" save. Use another id, or set it with `strandline state set {dataflow_id}`"
+                f" save. Use another id, or set it with `strandline state set {dataflow_id} JSON --reason TEXT`"
             )
         first = {} if last else {"kind": _CUSTOM, "app_id": new_id(), "fingerprint": ""}
         entry = next_entry(last, **first, watermark=text, why="run", run_id=dataflow_run_id, job_id=job_id)

@@ -10,6 +10,8 @@ from deltalake import DeltaTable
 
 from resources.spark.engine import SparkEngine
 from tests.support.feed import Feed
+from tests.support.followed import follow
+from tests.support.moves import restore
 
 SOURCE = {"format": "ndjson", "schema": "id long, region string, value long, at long"}
 UPSERT = {"load": "merge_upsert"}
@@ -30,6 +32,22 @@ def stopped(feed: Feed) -> Any:
     assert (error.code, error.exit_code) == ("keys_not_unique", 4), error.message
     assert feed.open_intent is None
     return error
+
+
+@pytest.mark.full
+@pytest.mark.remedy("keys_not_unique", "run", "state accept", "state reset --replace")
+def test_each_choice_about_keys_that_are_not_unique_leads_on(tmp_path: Path, engine: SparkEngine) -> None:
+    feed = made(tmp_path / "project", engine, "delta", load="merge_upsert", merge_keys=["id"])
+    feed.put("1.ndjson", row(1, "x", 1), row(2, "x", 2), row(3, "y", 3))
+    feed.load()
+    feed.define(target={"merge_keys": ["region"]})
+    feed.put("2.ndjson", row(4, "x", 9))
+    error = stopped(feed)
+    run, accept, reset = error.choices
+    follow(feed, [accept], [("x", 9), ("x", 9), ("y", 3)], "region", "value")
+    restore(tmp_path / "saved", feed.folder)
+    DeltaTable(str(feed.table)).delete("id = 1")  # the surplus row, as the message says
+    follow(feed, [run, reset], [("x", 9), ("y", 3)], "region", "value")
 
 
 @pytest.mark.parametrize("format_", FORMATS)

@@ -61,6 +61,7 @@ def test_sql_without_the_file_is_refused_where_a_load_needs_it(tmp_path: Path, e
     assert feed.rows("id") == [(1,), (2,)]
 
 
+@pytest.mark.remedy("rows_without_file", "state reset --replace")
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize(
     "change",

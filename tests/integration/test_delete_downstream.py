@@ -163,6 +163,7 @@ def files_with(feed: Feed, text: bytes) -> list[str]:
     return [str(path) for path in files if text in path.read_bytes()]
 
 
+@pytest.mark.remedy("replays_open", "promote", "drop")
 def test_an_isolated_replay_withholds_too_and_refuses_a_purge(tmp_path: Path, engine: SparkEngine) -> None:
     flow, source = on_lake(tmp_path / "project", engine)
     source.put(*({"id": day, "at": instant(f"2026-05-0{day}"), "value": day} for day in (1, 2, 3)))
@@ -178,6 +179,10 @@ def test_an_isolated_replay_withholds_too_and_refuses_a_purge(tmp_path: Path, en
     feed.command("replay", feed.name, "--start", "2026-05-01", "--end", "2026-05-05", "--into", TABLE)
     isolated = feed.platform.lake.child(TABLE)
     assert sorted(DeltaTable(isolated.url).to_pyarrow_table()["id"].to_pylist()) == [1, 3]
+    _, drop = delete(feed, "--purge", where="value = 3").error["choices"]
+    feed.command(*drop.replace("TEXT", "x").split()[1:], "--yes")
+    assert delete(feed, "--purge", where="value = 3").code == 0
+    assert feed.rows("id") == [(1,)]
 
 
 @pytest.mark.full

@@ -108,6 +108,7 @@ def test_a_forgotten_delete_of_another_type_is_made_again(make_feed: MakeFeed) -
     assert feed.rows("id", "c") == [(2, "5"), (6, "y")]
 
 
+@pytest.mark.remedy("delete_unfit", "delete --forget")
 def test_a_condition_that_fails_on_a_row_stops_until_it_is_forgotten(make_feed: MakeFeed) -> None:
     feed = make_feed(source={"schema": "id long, c int"}, sql="SELECT id, c FROM input")
     feed.put("1.ndjson", {"id": 1, "c": 7}, {"id": 2, "c": 5})

@@ -21,6 +21,7 @@ from tests.support.feed import NAME, Feed
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
 
 
+@pytest.mark.remedy("equality_deletes", "maintain")
 @pytest.mark.each_case
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
 def test_loads_go_on_beside_deletes_by_values(make_feed: MakeFeed, load: dict[str, Any]) -> None:
@@ -34,7 +35,7 @@ def test_loads_go_on_beside_deletes_by_values(make_feed: MakeFeed, load: dict[st
     assert [entry.committed_by for entry in feed.entries] == ["Spark: the table is created", second]
     refused = feed.cli("state", "adopt", NAME, "--reason", "test", "--yes")
     assert (refused.code, refused.error["code"]) == (1, "equality_deletes")
-    maintain(feed.platform, feed.dataflow, ("optimize",))
+    feed.command("maintain", NAME)
     feed.put("3.ndjson", 1)
     feed.load()
     assert (feed.ids, feed.load().status) == ([1, 2, 3], "nothing")

@@ -358,6 +358,7 @@ def test_a_replacing_reset_makes_a_history_again(tmp_path: Path, engine: SparkEn
         assert _history(feed) == expected
 
 
+@pytest.mark.remedy("versions_twice", "run", "state reset --replace")
 @pytest.mark.full
 @pytest.mark.parametrize("choice", ["run", "reset"])
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])

@@ -61,6 +61,7 @@ def test_a_parquet_project_goes_on_in_another_folder(
         goes_on(feed)
 
 
+@pytest.mark.remedy("table_moved", "relocate")
 @pytest.mark.each_case
 @pytest.mark.parametrize("moves", [True, False], ids=["moved", "copied"])
 def test_a_moved_iceberg_table_stops_by_name_and_goes_on_relocated(

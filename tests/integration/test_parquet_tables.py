@@ -84,6 +84,7 @@ def test_plain_readers_see_exactly_the_committed_rows(spark: SparkSession, tmp_p
     assert not own.contents.holds_any(3, Between("id", 2, 3))
 
 
+@pytest.mark.remedy("foreign_files", "state reset --replace")
 def test_what_others_do_to_the_folder_stops_the_run_and_a_reset_reloads_it(make_feed: MakeFeed) -> None:
     feed = make_feed(**PARQUET)
     feed.put("a.ndjson", 1, 2)

@@ -145,6 +145,41 @@ def test_a_promote_is_refused_once_its_range_was_loaded_again(tmp_path: Path, en
     assert (1, 11) in rows(flow)
 
 
+@pytest.mark.full
+@pytest.mark.remedy("nothing_loaded", "run", "drop")
+def test_a_replay_before_the_first_run_is_dropped_after_it(tmp_path: Path, engine: SparkEngine) -> None:
+    flow, source = on_lake(tmp_path, engine)
+    source.put(row(1, 1), row(3, 3))
+    stand_aside(flow.feed, at(1), at(4), now=NOW)
+    error = promoted(flow).json["error"]
+    assert error["code"] == "nothing_loaded"
+    run, drop = error["choices"]
+    flow.feed.command(*run.split()[1:])
+    flow.feed.command(*drop.replace("TEXT", "x").split()[1:], "--yes")
+    assert (rows(flow), replays(flow)) == ([(1, 1), (3, 3)], [])
+
+
+@pytest.mark.full
+@pytest.mark.remedy("replay_promoted", "drop")
+def test_a_promoted_replay_that_remains_is_dropped_and_made_again(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    flow, _ = loaded(tmp_path, engine, "append", "delta")
+    again = ("replay", flow.feed.name, "--start", "2026-01-01", "--end", "2026-01-04", "--into", TABLE)
+    flow.feed.command(*again)
+    with pytest.raises(KeyboardInterrupt):
+        promote_replay(
+            flow.feed.platform, flow.feed.dataflow, TABLE, "r", NOW, observer=dies_after(Step.APPENDED)
+        )
+    promoted_rows = rows(flow)
+    error = flow.feed.cli(*again).error
+    assert error["code"] == "replay_promoted"
+    (drop,) = error["choices"]
+    flow.feed.command(*drop.replace("TEXT", "x").split()[1:], "--yes")
+    assert (rows(flow), replays(flow)) == (promoted_rows, [])
+    flow.feed.command(*again)
+
+
 @pytest.mark.each_case
 @pytest.mark.parametrize("way", ["append", "upsert"])
 def test_a_replay_from_before_the_first_run_is_refused(tmp_path: Path, engine: SparkEngine, way: str) -> None:

@@ -433,6 +433,7 @@ class TestReset:
         assert feed.newest is not None
         assert (feed.newest.total_rows, feed.newest.replace_table) == (2, False)
 
+    @pytest.mark.remedy("schema", "state reset --replace")
     def test_the_choice_of_a_changed_schema_leads_on_with_rows_once(self, feed: Feed) -> None:
         feed.put("a.ndjson", 1)
         feed.load()

@@ -25,6 +25,7 @@ from tests.support.columns import (
     read_as_other_user,
 )
 from tests.support.databases import OnMariaDB
+from tests.support.followed import follow
 from tests.support.iceberg import foreign_table
 from tests.support.mariadb import MariaDB
 from tests.support.window_feed import LakeTable
@@ -46,6 +47,7 @@ def flow(tmp_path: Path, engine: SparkEngine, table: PostgresRows) -> Columns:
     return flow
 
 
+@pytest.mark.remedy("source_replaced", "state accept")
 @pytest.mark.postgres
 def test_a_table_made_again_stops_before_a_read_until_accepted(flow: Columns, table: PostgresRows) -> None:
     table.ask("DROP TABLE {s}.rows")
@@ -62,6 +64,7 @@ def test_a_table_made_again_stops_before_a_read_until_accepted(flow: Columns, ta
     assert flow.run().status == "nothing"
 
 
+@pytest.mark.remedy("source_replaced", "state reset --replace")
 @pytest.mark.postgres
 def test_a_reset_reads_a_table_made_again_from_its_beginning(flow: Columns, table: PostgresRows) -> None:
     table.ask("DROP TABLE {s}.rows")
@@ -73,6 +76,7 @@ def test_a_reset_reads_a_table_made_again_from_its_beginning(flow: Columns, tabl
     assert flow.ids == [1]
 
 
+@pytest.mark.remedy("source_behind", "state accept", "state rewind --replace")
 @pytest.mark.postgres
 @pytest.mark.parametrize("change", ["DELETE FROM {s}.rows WHERE id > 2", "TRUNCATE {s}.rows"])
 def test_rows_that_end_lower_stop_until_decided(flow: Columns, table: PostgresRows, change: str) -> None:
@@ -160,6 +164,29 @@ def lake(tmp_path: Path, engine: SparkEngine, **definition: Any) -> tuple[Column
     table.add({"id": 3, "at": at(3), "value": 0})
     flow.run()
     return flow, table
+
+
+@pytest.mark.full
+@pytest.mark.remedy("source_behind", "state accept", "state rewind --replace", "state reset --replace")
+@pytest.mark.remedy("source_replaced", "state accept", "state rewind --replace", "state reset --replace")
+@pytest.mark.parametrize("act", ["restored", "made again"])
+def test_each_choice_about_a_source_that_was_set_back_leads_on(
+    tmp_path: Path, engine: SparkEngine, act: str
+) -> None:
+    flow, table = lake(tmp_path / "project", engine)
+    if act == "restored":
+        DeltaTable(str(table.path)).restore(0)
+        code, accepted, read_again = "source_behind", [(1, 0), (2, 0), (3, 0)], [(1, 0), (2, 0)]
+    else:
+        shutil.rmtree(table.path)
+        table.add(*[{"id": number, "at": at(number), "value": 1} for number in (1, 2, 3, 4)])
+        code, accepted = "source_replaced", [(1, 0), (2, 0), (3, 0), (4, 1)]
+        read_again = [(1, 1), (2, 1), (3, 1), (4, 1)]
+    error = flow.fail()
+    assert error.code == code
+    choices, instead = error.choices, {"state accept": accepted}
+    assert len(choices) == 3
+    follow(flow.feed, choices, read_again, "id", "value", instead=instead, NUMBER="0")
 
 
 def test_a_table_of_the_lake_that_was_made_again_stops(tmp_path: Path, engine: SparkEngine) -> None:

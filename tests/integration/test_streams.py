@@ -96,6 +96,31 @@ def test_late_rows_stop_the_run_if_they_must_not_be(make_stream: Any) -> None:
     assert len(stream.feed.entries) == 1
 
 
+@pytest.mark.remedy("buffer_full", "splits remove")
+def test_a_slow_split_that_fills_the_buffer_is_removed_by_the_command_that_is_named(make_stream: Any) -> None:
+    stream = make_stream(buffer={"max_rows": 3})
+    stream.append((1, "a", 0), (2, "b", 1000))
+    stream.feed.load()
+    stream.append((3, "b", 1100), (4, "b", 1200), (5, "b", 1300))
+    error = stream.feed.fail()
+    assert error.code == "buffer_full"
+    assert "`strandline splits remove`" in error.message
+    stream.feed.command("splits", "remove", "flow", "a", "--reason", "it is gone", "--yes")
+    stream.feed.load()
+    assert sorted(number for numbers in stream.places().values() for number in numbers) == [1, 2, 3, 4, 5]
+    assert 1 in stream.places()["sorted"]
+
+
+@pytest.mark.remedy("configuration", "state show")
+def test_an_unknown_split_names_the_command_that_shows_all(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100))
+    stream.feed.load()
+    error = stream.feed.cli("splits", "remove", "flow", "c", "--reason", "x", "--yes").error
+    (show,) = error["choices"]
+    assert set(stream.feed.command(*show.split()[1:]).json["watermark"]["splits"]) == {"a", "b"}
+
+
 def test_a_full_buffer_stops_the_run_and_names_the_slowest_split(make_stream: Any) -> None:
     stream = make_stream(buffer={"max_rows": 2})
     stream.append((1, "a", 0), (2, "b", 1000), (3, "b", 1001))
@@ -104,6 +129,23 @@ def test_a_full_buffer_stops_the_run_and_names_the_slowest_split(make_stream: An
     assert "3 rows would wait after epoch 1: 3 for split a, the slowest. That is more" in error.message
     assert "Repair the split" in error.message
     assert stream.feed.entries == []
+
+
+@pytest.mark.remedy("buffer_lost", "state reset --replace")
+def test_a_gone_buffer_is_made_again_by_the_reset_that_is_named(make_stream: Any) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
+    stream.feed.load()
+    shutil.rmtree(stream.feed.folder / "lake" / "silver" / "readings__buffer")
+    stream.append((4, "a", 200), (5, "b", 200))
+    error = stream.feed.fail()
+    assert (error.code, error.choices) == (
+        "buffer_lost",
+        ("strandline state reset flow --replace --reason TEXT",),
+    )
+    stream.feed.decide("reset", "--replace")
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
 def test_a_gone_buffer_stops_the_run_until_it_is_put_back(make_stream: Any, tmp_path: Path) -> None:
@@ -163,6 +205,7 @@ def test_rows_taken_from_the_buffer_once_counted_leave_with_their_epoch(make_str
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5]}
 
 
+@pytest.mark.remedy("versions_gone", "state reset --replace")
 def test_an_epoch_is_not_finished_with_another_versions_rows(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 100))
@@ -178,6 +221,9 @@ def test_an_epoch_is_not_finished_with_another_versions_rows(make_stream: Any) -
     error = stream.feed.fail()
     assert (error.code, error.exit_code) == ("versions_gone", 4)
     assert stream.places() == {"sorted": [], "late": [], "quarantine": [], "buffer": [1]}
+    stream.feed.decide("reset", "--replace")
+    stream.feed.load()
+    assert stream.places() == {"sorted": [1], "late": [], "quarantine": [], "buffer": [3]}
 
 
 @pytest.mark.each_case
@@ -325,6 +371,7 @@ def test_an_older_export_cannot_be_imported_over_rows_that_were_loaded_since(mak
     assert stream.places() == {"sorted": [1, 2, 3], "late": [], "quarantine": [], "buffer": [4, 5, 6, 7]}
 
 
+@pytest.mark.remedy("no_rewind", "state reset --replace")
 def test_a_watermark_below_what_is_loaded_cannot_be_set_and_only_a_reset_is_offered(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0), (2, "b", 100), (3, "a", 30))
@@ -332,6 +379,10 @@ def test_a_watermark_below_what_is_loaded_cannot_be_set_and_only_a_reset_is_offe
     answer = stream.feed.cli("state", "set", "flow", "{}", "--reason", "again", "--yes")
     assert (answer.code, answer.error["code"]) == (4, "no_rewind")
     assert answer.error["choices"] == ["strandline state reset flow --replace --reason TEXT"]
+    before = stream.places()
+    stream.feed.decide("reset", "--replace")
+    stream.feed.load()
+    assert stream.places() == before
 
 
 @pytest.mark.full

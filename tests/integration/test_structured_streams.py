@@ -239,12 +239,16 @@ def test_a_batch_beyond_its_checkpoint_lands_once(stream: Stream, monkeypatch: p
     assert stream.counts() == [(10, 5)]
 
 
+@pytest.mark.remedy("outbox_lost", "state reset --replace")
 def test_a_lost_outbox_with_open_rows_stops_with_4(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     die_behind_spark(stream, monkeypatch)
     shutil.rmtree(stream.streams / "first" / "outbox")
     error = stream.fail()
     assert (error.exit_code, error.code) == (4, "outbox_lost")
     assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
+    stream.decide("reset", "--replace")
+    stream.load()
+    assert stream.counts() == [(10, 5)]
 
 
 @pytest.mark.full
@@ -252,6 +256,9 @@ def test_a_lost_outbox_with_open_rows_stops_with_4(stream: Stream, monkeypatch: 
     ("damage", "code"),
     [("deleted", "checkpoint_lost"), ("foreign", "checkpoint_foreign"), ("old", "checkpoint_behind")],
 )
+@pytest.mark.remedy("checkpoint_lost", "state reset --replace")
+@pytest.mark.remedy("checkpoint_foreign", "state reset --replace")
+@pytest.mark.remedy("checkpoint_behind", "state reset --replace")
 def test_a_foreign_checkpoint_stops_with_4_and_choices(stream: Stream, damage: str, code: str) -> None:
     stream.run()
     checkpoint = next(stream.streams.iterdir()) / "checkpoint"
@@ -266,6 +273,10 @@ def test_a_foreign_checkpoint_stops_with_4_and_choices(stream: Stream, damage: s
     assert (error.exit_code, error.code) == (4, code)
     assert error.choices == ("strandline state reset flow --replace --reason TEXT",)
     assert stream.counts() == [(10, 5)]
+    stream.decide("reset", "--replace")
+    stream.load()
+    assert stream.counts()[0] == (10, 5)
+    assert stream.load().status == "nothing"
 
 
 @pytest.mark.full

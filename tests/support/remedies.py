@@ -151,18 +151,19 @@ class Code:
             and isinstance(node, ast.Call)
             and (choices := _keyword(node, "choices")) is not None
             and not (isinstance(choices, ast.Attribute) and choices.attr == "choices")  # another error's
+            and isinstance(node.func, ast.Name)  # no class hands them on to its base
             and not any(self._commands(choices, arguments) for arguments in self._callers(node))
         ]
 
     def _error(self, node: ast.AST) -> str | None:
         """Return the class of errors that a call makes one of."""
         match node:
+            case ast.Call(func=ast.Name("cls") | ast.Attribute(ast.Call(ast.Name("super")), "__init__")):
+                name = self.class_around[node]
             case ast.Call(func=ast.Name(name)):
-                class_ = self.class_around[node] if name == "cls" else name
-                return class_ if class_ in self.codes else None
-        return None
-
-    def _class_of_error(self, name: str) -> str | None:
+                pass
+            case _:
+                return None
         return name if name in self.codes else None
 
     def _commands(self, node: ast.expr, arguments: Arguments) -> set[str]:

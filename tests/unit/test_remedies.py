@@ -18,6 +18,11 @@ NOT_FOLLOWED = {
     Remedy("engine_lost", "dev"): "as before",
     Remedy("source", "dev"): "as before",
     Remedy("spark", "dev"): "as before",
+    Remedy("died", "run"): "a note of a run in Dagster; the run is any other one",
+    Remedy("dagster", "run"): "as before",
+    Remedy(
+        "decision", "state reset --replace"
+    ): "the code is that of another error: versions_gone, source_replaced",
     Remedy("dev", "dev"): "the command that failed, once its cause is away",
     Remedy("spark", "doctor"): "shows what is missing; each check has its own test",
     Remedy("engine_lost", "doctor"): "as before",
@@ -25,85 +30,20 @@ NOT_FOLLOWED = {
 """Remedies that no test follows, each with the reason."""
 
 WITHOUT_TEST = """
-aside_changed: drop
-aside_changed: replay
-buffer_full: splits remove
-buffer_lost: state reset --replace
-checkpoint_behind: state reset --replace
-checkpoint_foreign: state reset --replace
-checkpoint_lost: state reset --replace
-configuration: drop
-configuration: files unprocess
-configuration: init
-configuration: replay
-configuration: run
 configuration: run --force
-configuration: state accept
-configuration: state export
-configuration: state history
 configuration: state reset
-configuration: state reset --replace
-configuration: state rewind
 configuration: state set
-configuration: state show
 configuration: validate
-conflict: stream flush
-dagster: run
-decision: state reset --replace
-definition_changed: drop
-definition_changed: replay
-delete_unfit: delete --forget
-died: run
 engine_lost: run
-equality_deletes: maintain
 failed_units: ledger
-foreign_files: state reset --replace
-incompatible_schema: state reset --replace
-keys_not_unique: run
-keys_not_unique: state accept
-keys_not_unique: state reset --replace
-no_delete: state history
-no_rewind: state reset --replace
-not_quarantined: list
-nothing_loaded: drop
-nothing_loaded: run
-nothing_to_delete: run
-outbox_lost: state reset --replace
 plan: state reset --replace
 predicate: delete
-predicate: state reset --replace
-predicate: state rewind --replace
-promote_unknown: drop
-promote_unknown: replay
 query: state reset --replace
-range_loaded_again: drop
-range_loaded_again: replay
-replay_dropping: drop
-replay_dropping: replay
-replay_promoted: drop
-replay_unfinished: drop
-replay_unfinished: replay
-replays_open: drop
-replays_open: promote
-rows_without_file: state reset --replace
 schema: state accept
-schema: state reset --replace
 source: state reset --replace
-source_behind: state accept
-source_behind: state reset --replace
-source_behind: state rewind --replace
-source_replaced: state accept
-source_replaced: state reset --replace
-source_replaced: state rewind --replace
 target: maintain
 target: relocate
 target: state reset --replace
-unknown_dataflow: list
-unknown_field: state reset --replace
-upstream: run
-versions_gone: state reset --replace
-versions_twice: run
-versions_twice: state reset --replace
 """
 """Remedies that have no test yet."""
 
