@@ -21,6 +21,8 @@ from resources.kinds.contract.lost_rows import (
     DeletedRows,
     LostRows,
     check_lost_rows,
+    fields_of_counts,
+    lost_by_log,
     lost_since_created,
 )
 from resources.loop.definition_guard import check_watermark_form
@@ -29,6 +31,7 @@ from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import AdoptableState, adopted_state
 from resources.tables.contract.commits import TableCommit
+from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 
 _STATE_FIELDS = ("since", "replace_until", "replace_table", "modified", "pinned")
@@ -86,7 +89,7 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
             reason,
             watermark=text,
             takes_table=True,
-            total_rows=target.contents.count_rows(),
+            **fields_of_counts(target, _lost_for_entry(target, base, adopted, lost_rows, deleted)),
             **table_fields(dataflow, newest_commit),
             **inherited,
         )
@@ -164,6 +167,22 @@ def _lost_rows(
     if base is None and isinstance(rules, KnowsBounds) and adopted is not None:
         return lost_since_created(table, adopted.app_id, table.contents.count_rows())
     return None
+
+
+def _lost_for_entry(
+    table: Table,
+    base: Entry | None,
+    adopted: AdoptableState | None,
+    lost_rows: LostRows | None,
+    deleted: DeletedRows | None,
+) -> LostRows:
+    """Return the rows that the table lacks after an adopt, for later decisions.
+
+    Nothing tells how many of the rows that ``deleted`` lets in again come back.
+    """
+    if lost_rows is not None and not lost_rows.are_none and deleted == "load":
+        return LostRows(None)
+    return lost_by_log(table, base, adopted.app_id if adopted else None)
 
 
 def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:

@@ -48,6 +48,7 @@ def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
             takes_table=True,
             total_rows=last.total_rows if replace and last else 0,
             total_files=0,
+            lost_rows=last.lost_rows if replace and last else 0,
             modified=None,
             pinned=None,  # the next run reads a schema again
             since=None,

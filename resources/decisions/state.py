@@ -32,7 +32,13 @@ from resources.decisions.other_root import Below, check_told_apart, files_of_roo
 from resources.decisions.reasons import OTHER_ROOT
 from resources.decisions.taken_over import passed_over
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, TellsLostRows
-from resources.kinds.contract.lost_rows import DeletedRows, LostRows, check_lost_rows, lost_in_all
+from resources.kinds.contract.lost_rows import (
+    DeletedRows,
+    LostRows,
+    check_lost_rows,
+    fields_of_counts,
+    lost_in_all,
+)
 from resources.loop.definition_guard import check_definition, check_watermark_form, definition_of
 from resources.loop.entries import keyed_by, names_other_table
 from resources.platform.opener import Opener
@@ -70,8 +76,10 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
         notes: tuple[str, ...] = ()
         if names_other_table(dataflow, last):
             # What was decided about the old table says nothing of this one.
-            row_count = platform.table(dataflow).contents.count_rows()
-            changes = {"takes_table": True, "total_rows": row_count, "replace_table": False}
+            table = platform.table(dataflow)
+            row_count = table.contents.count_rows()
+            lost_rows = lost_in_all(table, last) if row_count else LostRows()
+            changes = {"takes_table": True, "replace_table": False, **fields_of_counts(table, lost_rows)}
             if row_count and is_empty(last.state()):
                 notes = (
                     f"nothing counts as loaded, and table {dataflow.table} has {pluralize(row_count, 'row')}: every row of the source is added to them",
@@ -154,7 +162,7 @@ def rewind(
             deserialise(watermark)
         ):  # all rows are read again: none is lost then
             row_count = platform.table(dataflow).contents.count_rows()
-            changes["total_rows"] = min(last.total_rows, row_count)
+            changes |= {"total_rows": min(last.total_rows, row_count), "lost_rows": 0}
         gone_rows = gone_rows.with_notes(check_lost_rows(dataflow.name, lost_rows, deleted, answers))
         if not 0 < to <= last.era or is_empty(deserialise(watermark)):
             entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes)

@@ -10,10 +10,11 @@ from contextlib import suppress
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.sentinels import deserialise
-from resources.decisions.draft import Draft, draft_entry
+from resources.decisions.draft import Draft, app_id_of, draft_entry
 from resources.decisions.files_in_table import name_files
 from resources.decisions.reasons import SET
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, StateRules
+from resources.kinds.contract.lost_rows import fields_of_counts, lost_by_log
 from resources.loop.definition_guard import check_watermark_form
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
@@ -42,6 +43,8 @@ def passed_over(
     rules = platform.rules(dataflow)
     check_not_behind(platform, dataflow, rules, last, watermark)
     files = rules.files_up_to(deserialise(watermark), above=last) if isinstance(rules, KnowsFiles) else ()
+    table = platform.table(dataflow)
+    lost_rows = lost_by_log(table, last, app_id_of(platform, dataflow, last))
     entry = draft_entry(
         platform,
         dataflow,
@@ -50,7 +53,7 @@ def passed_over(
         reason,
         watermark=watermark,
         takes_table=takes_table,
-        total_rows=platform.table(dataflow).contents.count_rows(),
+        **fields_of_counts(table, lost_rows),
     )
     files_note = f"passed over, so neither loaded nor late: {name_files(files)}" if files else ""
     return Draft(entry, [(*file.row, SET) for file in files], files_note=files_note)

@@ -58,6 +58,7 @@ def loaded_entry(
         total_withheld=(before.total_withheld if before else 0) + sum((withheld or {}).values()),
         total_rows=rows + commit.rows - (commit.removed or 0),
         total_files=max(0, files + new_files),
+        lost_rows=before.lost_rows if before and keeps else 0,
         modified=intent.modified if intent.modified is not None else before and before.modified,
         definition=short_hash(intent.definition),
         keyed_by=keyed_by(intent.definition),

@@ -58,14 +58,25 @@ class LostRows:
 
 
 def lost_in_all(table: Table, entry: Entry | None) -> LostRows:
-    """Return how many rows the table has less than its loads have written, as the newest entry counts.
+    """Return how many rows the table has less than its loads have written, as an entry counts.
 
-    Rows that others have added hide what they have deleted.
+    Rows that others have added hide what they have deleted since the last decision that counted the table.
     """
     if entry is None or not table.exists():
         return LostRows()
-    lost_rows = entry.total_rows - table.contents.count_rows()
-    return LostRows(max(lost_rows, 0))
+    if entry.lost_rows == "unknown":
+        return LostRows(None)
+    lost_since = max(entry.total_rows - table.contents.count_rows(), 0)
+    return LostRows(entry.lost_rows + lost_since)
+
+
+def fields_of_counts(table: Table, lost_rows: LostRows) -> dict[str, int | Literal["unknown"]]:
+    """Return the fields of an entry that takes a table as it is: the rows there, and those that it lacks."""
+    lacking = lost_rows.rows
+    return {
+        "total_rows": table.contents.count_rows(),
+        "lost_rows": "unknown" if lacking is None else lacking,
+    }
 
 
 def lost_since_created(table: Table, app_id: str | None, present_rows: int) -> LostRows:
@@ -87,6 +98,13 @@ def lost_since_created(table: Table, app_id: str | None, present_rows: int) -> L
         written = commit.rows if commit.removed is None else written + commit.rows - commit.removed
     lost_rows = written - present_rows
     return LostRows(lost_rows if lost_rows >= 0 else None)
+
+
+def lost_by_log(table: Table, entry: Entry | None, app_id: str | None) -> LostRows:
+    """Return how many rows the table has less than an entry counts; without one, than its commits wrote."""
+    if entry is not None or not table.exists():
+        return lost_in_all(table, entry)
+    return lost_since_created(table, app_id, table.contents.count_rows())
 
 
 def check_lost_rows(

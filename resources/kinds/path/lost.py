@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from partitions.dataflow import Dataflow
 from partitions.path.order import pair_order
+from resources.decisions.reasons import DELETED, IN_TABLE
 from resources.kinds.contract.lost_rows import LostRows, lost_in_all
 from resources.kinds.path.row_counts import count_rows_of_files
 from resources.sources.files.paths import SOURCE_FILE
@@ -25,8 +26,9 @@ def find_lost_rows(
 ) -> LostRows:
     """Return the rows of chosen files that others have deleted.
 
-    An entry counts the rows of its slice: what the table holds less of the slice's files is lost. If a
-    load looks rows up by keys, or the log no longer has the entry of some file, only all rows are counted.
+    An entry counts the rows of its slice: what the table holds less of the slice's files is lost. Only all
+    rows are counted if a load looks rows up by keys, if the log no longer has the entry of some file, or if
+    a decision took a file as loaded and the table lacks rows.
 
     Args:
         log: the log.
@@ -39,17 +41,31 @@ def find_lost_rows(
         return LostRows()
     if not dataflow.target.only_adds or SOURCE_FILE not in table.contents.columns():
         return lost_in_all(table, entry)
-    slices = _files_by_entry(log, dataflow.name, entry, is_chosen)
-    if not slices:
+    slices, taken_files = _files_by_entry(log, dataflow.name, entry, is_chosen)
+    if not slices and not taken_files:
         return LostRows()
+    lost_rows = lost_in_all(table, entry)
     entries = {past.number: past for past in log.history(dataflow.name, _ALL)}
     if any(past.why in DELETES for past in entries.values()):  # those rows do not come back
-        return lost_in_all(table, entry)
-    counts, lost_rows, paths = count_rows_of_files(table), 0, list[str]()
+        return lost_rows
+    counts = count_rows_of_files(table)
+    by_slice = _lost_by_slice(entries, slices, counts)
+    if by_slice is None or (taken_files and not lost_rows.are_none):
+        return _lost_of_files(lost_rows, [*slices.values(), taken_files], counts, is_chosen)
+    if any(file.reason == DELETED and file.path not in counts for file in taken_files):
+        return _lost_of_files(LostRows(None), [taken_files], counts, is_chosen)
+    return by_slice
+
+
+def _lost_by_slice(
+    entries: Mapping[int, Entry], slices: Mapping[int, Sequence[IngestedFile]], counts: Mapping[str, int]
+) -> LostRows | None:
+    """Return the rows that the table lacks of whole slices; None if the entry of one does not count them."""
+    lost_rows, paths = 0, list[str]()
     for number, files in slices.items():
         past = entries.get(number)
         if past is None or past.why not in LOADS or past.files != len(files):
-            return _lost_of_files(lost_in_all(table, entry), slices.values(), counts, is_chosen)
+            return None
         missing = past.rows - sum(counts.get(file.path, 0) for file in files)
         if missing > 0:
             lost_rows += missing
@@ -72,12 +88,19 @@ def _lost_of_files(
 
 def _files_by_entry(
     log: WatermarkLog, dataflow: str, entry: Entry, is_chosen: Callable[[str], bool]
-) -> dict[int, Sequence[IngestedFile]]:
-    """Return all files of each slice that has a chosen one, by its number."""
+) -> tuple[Mapping[int, Sequence[IngestedFile]], Sequence[IngestedFile]]:
+    """Return all files of each slice that has a chosen one, by its number; and chosen files of no slice.
+
+    The latter are those that a decision took as loaded, whose rows nobody has counted by slice.
+    """
     by_number = defaultdict[int, list[IngestedFile]](list)
+    taken_files: list[IngestedFile] = []
     for file in IngestedFiles(log, dataflow, entry).all():
         if file.reason is None:
             by_number[file.number].append(file)
-    return {
+        elif file.reason in (IN_TABLE, DELETED) and is_chosen(file.path):
+            taken_files.append(file)
+    slices = {
         number: files for number, files in by_number.items() if any(is_chosen(file.path) for file in files)
     }
+    return slices, taken_files

@@ -1,0 +1,110 @@
+"""Rows that others deleted stay away after a decision that takes the table, unless an operator says otherwise."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.integration.conftest import MakeFeed
+from tests.support.feed import NAME, Answer, Feed
+
+pytestmark = [pytest.mark.each_case, pytest.mark.without_jvm]
+
+ONE_BY_ONE = {"checkpoint": {"interval_files": 1}}
+REPLAY = ("replay", NAME, "--start", "d1", "--end", "d9", "--replace")
+REWIND = ("state", "rewind", NAME, "--to", "0", "--replace", "--reason", "x", "--yes")
+AGAIN = pytest.mark.parametrize("command", [REWIND, REPLAY], ids=["rewind", "replay"])
+
+
+def load_three(make_feed: MakeFeed, *, rows: int = 1, **definition: Any) -> Feed:
+    """A dataflow that has loaded three files one by one, of rows n, 10 n, and so on."""
+    watermark = {"type": "path", **ONE_BY_ONE} | definition.pop("watermark", {})
+    feed = make_feed(watermark=watermark, **definition)
+    for number in (1, 2, 3):
+        feed.put(f"d{number}/{number}.ndjson", *(number * 10**power for power in range(rows)))
+    feed.load()
+    return feed
+
+
+def delete_by_hand(feed: Feed, *ids: int) -> None:
+    """Delete rows as another program does."""
+    for id_ in ids:
+        DeltaTable(str(feed.table)).delete(f"id = {id_}")
+
+
+def stops(answer: Answer) -> bool:
+    """Whether a command has asked about deleted rows."""
+    return (answer.code, answer.error.get("code") if answer.code else "") == (4, "deleted_rows")
+
+
+def take_table(feed: Feed, how: str) -> None:
+    """Make a decision that takes the table as it is."""
+    if how == "adopt of a lost state":
+        shutil.rmtree(feed.state)
+    if how == "reset taken back":
+        feed.decide("reset", "--replace")
+        feed.decide("rewind", "--to", "3")
+    elif how == "set":
+        feed.decide("set", '{"path": "d5/5.ndjson"}')
+    else:
+        feed.decide("adopt")
+
+
+@AGAIN
+@pytest.mark.parametrize("how", ["adopt", "adopt of a lost state", "reset taken back", "set"])
+def test_a_row_deleted_before_a_decision_does_not_come_back_unasked(
+    make_feed: MakeFeed, how: str, command: tuple[str, ...]
+) -> None:
+    feed = load_three(make_feed, rows=2)
+    delete_by_hand(feed, 20)
+    take_table(feed, how)
+    assert stops(feed.cli(*command))
+    assert feed.ids == [1, 2, 3, 10, 30]
+
+
+@AGAIN
+@pytest.mark.parametrize("how", ["adopt", "adopt of a lost state", "reset taken back"])
+def test_nothing_is_asked_if_no_row_was_deleted_before_a_decision(
+    make_feed: MakeFeed, how: str, command: tuple[str, ...]
+) -> None:
+    feed = load_three(make_feed, rows=2)
+    take_table(feed, how)
+    assert feed.cli(*command).code == 0
+    feed.load()
+    assert feed.ids == [1, 2, 3, 10, 20, 30]
+
+
+@AGAIN
+@pytest.mark.parametrize("deletes", ["before, skipped", "after"])
+def test_a_file_that_a_decision_took_as_loaded_does_not_come_back_unasked(
+    make_feed: MakeFeed, deletes: str, command: tuple[str, ...]
+) -> None:
+    feed, is_before = load_three(make_feed), deletes == "before, skipped"
+    if is_before:
+        delete_by_hand(feed, 2)
+    shutil.rmtree(feed.state)
+    feed.decide("adopt", *(["--deleted", "skip"] if is_before else []))
+    if not is_before:
+        delete_by_hand(feed, 2)
+    assert stops(feed.cli(*command))
+    assert feed.ids == [1, 3]
+
+
+def test_after_rows_were_let_in_a_replay_says_that_it_cannot_know_what_is_missing(
+    make_feed: MakeFeed,
+) -> None:
+    feed = load_three(make_feed)
+    delete_by_hand(feed, 2)
+    shutil.rmtree(feed.state)
+    feed.decide("adopt", "--deleted", "load")
+    feed.load()
+    feed.command("late", NAME)
+    assert feed.ids == [1, 2, 3]
+    asked = feed.cli(*REPLAY)
+    assert stops(asked)
+    assert "nothing tells whether others have deleted rows" in asked.error["message"]
+    assert feed.cli(*REPLAY, "--deleted", "load").code == 0
+    assert feed.ids == [1, 2, 3]
