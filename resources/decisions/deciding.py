@@ -15,7 +15,7 @@ from resources.decisions.draft import Draft, DraftBuilder, as_restoring
 from resources.decisions.reasons import LOADED_REASONS
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards, take_over
 from resources.loop.definition_guard import definition_of
-from resources.loop.deletes_of_table import deletes_of_table, put_deletes_of_table
+from resources.loop.deletes_of_table import add_deletes_of_table, deletes_of_table, renew_deletes_of_table
 from resources.loop.loop import clock
 from resources.platform.opener import Opener
 from resources.watermarks import holder as holders
@@ -118,10 +118,14 @@ def _append_claimed(platform: Opener, dataflow: Dataflow, claim: Intent, draft: 
         winner = platform.log.put_intent(claim)
         if winner.id != claim.id:
             raise _conflict(claim, winner)
-        entry = append_draft(platform, dataflow, draft)
-        if draft.deletes is not None:
-            deletes = deletes_in_force(platform.log, entry)
-            put_deletes_of_table(platform.table(dataflow), entry.app_id, deletes)
+        entry = put_lists(platform, dataflow, draft)
+        lists_deletes = entry.deletes is not None or draft.deletes is not None
+        deletes = deletes_in_force(platform.log, entry) if lists_deletes else ()
+        if lists_deletes:
+            add_deletes_of_table(platform.table(dataflow), entry.app_id, deletes)
+        entry = platform.log.append(dataflow.name, entry, expected=entry.previous)
+        if lists_deletes:
+            renew_deletes_of_table(platform.table(dataflow), entry.app_id, deletes)
         return entry
     finally:
         holders.mark_inactive(claim.id)
@@ -158,8 +162,8 @@ def claim_of(dataflow: Dataflow, last: Entry | None, entry: Entry) -> Intent:
     )
 
 
-def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
-    """Store the lists of a draft, then append its entry; return the entry, which names the lists."""
+def put_lists(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
+    """Store the lists of a draft; return its entry, which names them and is not appended yet."""
     log, name = platform.log, dataflow.name
     entry, objects = draft.entry, f"{draft.entry.number:010d}-{draft.entry.id}"
     entry = entry.model_copy(update={"total_files": _count_loaded_files(log, name, draft)})
@@ -177,7 +181,7 @@ def append_draft(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
     deletes = _deletes_after(platform, dataflow, draft)
     if deletes is not None:
         entry = entry.model_copy(update={"deletes": put_deletes(log, name, objects, deletes)})
-    return log.append(name, entry, expected=entry.previous)
+    return entry
 
 
 def _count_loaded_files(log: WatermarkLog, dataflow: str, draft: Draft) -> int:

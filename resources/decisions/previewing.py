@@ -17,7 +17,7 @@ from partitions.plan import Plan
 from partitions.spelling import first_few
 from partitions.target import Target
 from resources.decisions.checksums import checksums_of_draft, unknown_contents_note
-from resources.decisions.deciding import append_draft, foresee_end
+from resources.decisions.deciding import foresee_end, put_lists
 from resources.decisions.deleted_rows_in_table import describe_deletes
 from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.unguarded import check_writer, skips_guards
@@ -80,7 +80,8 @@ def preview(
     unknown_contents = unknown_contents_note(
         dataflow, draft.files, checksums_of_draft(rehearsal.log, dataflow.name, draft)
     )
-    entry = append_draft(rehearsal, dataflow, draft)
+    entry = put_lists(rehearsal, dataflow, draft)
+    entry = rehearsal.log.append(dataflow.name, entry, expected=entry.previous)
     before, after = last.watermark if last else "{}", draft.entry.watermark
     lines = [_describe_move(before, after, in_words)]
     if open_intent is not None:

@@ -11,7 +11,7 @@ from partitions.errors import TargetError
 from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import SavesHighest, WriteStats
 from resources.loop.context import RunContext
-from resources.loop.deletes_of_table import renew_deletes_of_table
+from resources.loop.deletes_of_table import finish_deletes_of_table
 from resources.loop.entries import abandoned_entry, loaded_entry, required_commit
 from resources.loop.side_tables import fence_side_tables
 from resources.outcome import Step
@@ -149,7 +149,7 @@ def follow_up(run: RunContext[SliceT], entry: Entry | None) -> None:
 
     Runs also call it when they start, since the run before may have died between append and follow-up.
     """
-    renew_deletes_of_table(run.table, run.log, entry)
+    finish_deletes_of_table(run.table, run.log, entry)
     if isinstance(run.table, FollowsUp) and (commit := required_commit(entry)) is not None:
         run.table.after_append(commit, run.name)
 

@@ -14,6 +14,7 @@ from partitions.request import DUE, Request
 from resources.kinds.contract.kind import Kind
 from resources.kinds.contract.slices import SliceT
 from resources.loop.bad_record_warnings import BadRecordWarnings
+from resources.loop.deletes_of_table import renew_deletes_of_table
 from resources.loop.inputs import InputTables
 from resources.loop.own_state import OwnState
 from resources.loop.rescued import RescuedRows
@@ -112,6 +113,20 @@ class RunContext(Generic[SliceT]):
         if key not in self._stored_deletes:
             self._stored_deletes[key] = stored_deletes(self.log, key)
         return self._stored_deletes[key]
+
+    def list_deletes(self, entry: Entry | None) -> None:
+        """Store the deletes in force beside the table, which may be another or an older one by now.
+
+        A run without a delete in force asks nothing; any other reads one small object, once.
+        """
+        if self.deletes_of is None and entry is not None and entry.deletes not in (None, *self._listed_keys):
+            renew_deletes_of_table(self.table, entry.app_id, self.deletes(entry))
+            self._listed_keys.add(str(entry.deletes))
+
+    @cached_property
+    def _listed_keys(self) -> set[str]:
+        """The keys of the lists that were compared with the one beside the table."""
+        return set()
 
     @cached_property
     def _stored_deletes(self) -> dict[str, tuple[DeleteInForce, ...]]:

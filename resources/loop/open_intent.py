@@ -14,7 +14,7 @@ from partitions.errors import Conflict, DataflowHeld, NeedsDecision
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
-from resources.loop.deletes_of_table import renew_deletes_of_table
+from resources.loop.deletes_of_table import finish_deletes_of_table
 from resources.loop.ending import end_intent, preview_end
 from resources.loop.holder_wait import HolderPolicy
 from resources.loop.intents import held_error
@@ -77,7 +77,7 @@ class UnfinishedIntent(Generic[SliceT]):
 
         A decision may change the state so that no later run would do it.
         """
-        renew_deletes_of_table(self._run.table, self._run.log, entry)
+        finish_deletes_of_table(self._run.table, self._run.log, entry)
         if isinstance(self._run.table, FollowsUp):
             with suppress(Conflict, DataflowHeld, NeedsDecision):
                 guarded_head(self._run, entry)

@@ -133,6 +133,7 @@ def write(
         NeedsDecision: it failed, and state and table no longer match; or code ``versions_twice``: the table
             has a version of a key twice.
     """
+    run.list_deletes(entry)  # while the run holds the number: no delete can come between
     analysed = [] if rows is None else [rows]  # which serve one attempt; each later one makes its rows again
 
     def attempt() -> StatsReader | NotCommitted:

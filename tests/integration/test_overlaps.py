@@ -221,7 +221,7 @@ class TestDecisions:
         feed.load()
         feed.put("a.ndjson", 1)
         with monkeypatch.context() as patch:
-            patch.setattr(deciding, "append_draft", lambda *asked: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(deciding, "put_lists", lambda *asked: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 _decide(feed)
         feed.load()
