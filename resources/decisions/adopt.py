@@ -140,8 +140,11 @@ def _check_deleted(
     if deleted == "skip" and not rows.knows_files:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected --deleted load, found skip: rows above a column have no record of their own. To count"
-            " rows as loaded up to a value, set it",
-            choices=(f"strandline state set {dataflow.name} JSON --reason TEXT",),
+            " rows as loaded up to a value, adopt with load, and then set the value",
+            choices=(
+                f"strandline state adopt {dataflow.name} --deleted load --reason TEXT",
+                f"strandline state set {dataflow.name} JSON --reason TEXT",
+            ),
         )
     command = f"strandline state adopt {dataflow.name} --deleted"
     answers = ["load", "skip"] if rows.knows_files else ["load"]

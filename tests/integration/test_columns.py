@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from partitions.column.slices import ColumnSlice
+from partitions.sentinels import serialise
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from scripts import postgres as pg
@@ -493,11 +494,13 @@ def test_adopt_stops_if_the_table_has_no_value_to_go_by(tmp_path: Path, engine: 
     assert answer.error["choices"][0].startswith("strandline state set flow")
 
 
+@pytest.mark.remedy("deleted_rows", "state adopt --deleted load")
+@pytest.mark.remedy("configuration", "state adopt --deleted load", "state set")
 @pytest.mark.parametrize("format_", ["delta", "iceberg"])
 def test_rows_that_others_deleted_above_a_column_come_back_only_if_said(
     tmp_path: Path, engine: SparkEngine, format_: str
 ) -> None:
-    flow, table = on_lake(tmp_path, engine, target={"format": format_})
+    flow, table = on_lake(tmp_path / "project", engine, target={"format": format_})
     for number in (1, 2, 3):
         table.add({"id": number, "at": at(number), "value": number})
         flow.run()
@@ -513,6 +516,12 @@ def test_rows_that_others_deleted_above_a_column_come_back_only_if_said(
     shutil.rmtree(flow.feed.state)
     adopted = flow.feed.cli("state", "adopt", "flow", "--reason", "lost", "--yes")
     assert (adopted.code, adopted.error["code"]) == (4, "deleted_rows")
+    skip = ("state", "adopt", "flow", "--deleted", "skip", "--reason", "lost", "--yes")
+    adopt, _ = flow.feed.cli(*skip).error["choices"]
+    counted = flow.feed.copy(tmp_path / "counted")
+    counted.command(*adopt.replace("TEXT", "lost").split()[1:], "--yes")
+    counted.decide("set", serialise({"at": at(3)}))
+    assert (counted.load().status, counted.ids) == ("nothing", [1, 2])
     flow.feed.decide("adopt", "--deleted", "load")
     flow.run()
     assert flow.ids == [1, 2, 3]
