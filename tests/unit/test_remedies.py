@@ -32,7 +32,6 @@ NOT_FOLLOWED = {
 WITHOUT_TEST = """
 configuration: run --force
 configuration: state reset
-configuration: state set
 configuration: validate
 engine_lost: run
 failed_units: ledger
