@@ -15,6 +15,7 @@ from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.files_in_table import HeldRows, held_rows
+from resources.decisions.pending_reset import take_back_reset
 from resources.decisions.reasons import DELETED
 from resources.kinds.contract.decisions import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
 from resources.kinds.contract.lost_rows import (
@@ -34,7 +35,7 @@ from resources.tables.contract.commits import TableCommit
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 
-_STATE_FIELDS = ("since", "replace_until", "replace_table", "modified", "pinned")
+_STATE_FIELDS = ("since", "replace_until", "modified", "pinned")
 """Fields of an entry, beside its watermark, that decide how the next slice is planned."""
 
 
@@ -74,7 +75,10 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
         if text is None:
             raise _nothing_to_adopt(dataflow, rules)
         _check_table_watermark(dataflow, rules, text)
-        rows = held_rows(rules, last, base, text, beyond=adopted is not None and adopted.beyond)
+        is_pending = base is not None and base.replace_table  # such as a delete after a reset
+        beyond = is_pending or (adopted is not None and adopted.beyond)
+        rows = held_rows(rules, last, base, text, beyond=beyond)
+        kept_rows = take_back_reset(platform, dataflow, base, text, rows.files)
         doubtful = _files_to_ask_about(rules, last, base, adopted, rows)
         lost_rows = _lost_rows(platform, dataflow, base, adopted, rows, doubtful)
         notes = _check_deleted(dataflow, rows, lost_rows, deleted)
@@ -91,13 +95,13 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
             takes_table=True,
             **fields_of_counts(target, _lost_for_entry(target, base, adopted, lost_rows, deleted)),
             **table_fields(dataflow, newest_commit),
-            **inherited,
+            **{**inherited, "replace_table": False, **kept_rows.fields},
         )
         draft = rows.draft(entry)
         skips = deleted == "skip" and notes  # an answer that nobody has asked for skips nothing
         skipped = [(*file.row, DELETED) for file in doubtful] if skips else []
         draft = rows.without(doubtful).draft(entry) if skipped else draft
-        return replace(draft, files=[*draft.files, *skipped], notes=(*draft.notes, *notes))
+        return replace(draft, files=[*draft.files, *skipped], notes=(*draft.notes, *kept_rows.notes, *notes))
 
     return build_draft
 
@@ -230,7 +234,7 @@ def _inherited_fields(
     if base is not None:
         of_state = {name: getattr(base, name) for name in _STATE_FIELDS}
         return of_state | ({"replace_until": replace_until} if replace_until else {})
-    fields: dict[str, Any] = {"replace_table": False, "replace_until": replace_until}
+    fields: dict[str, Any] = {"replace_until": replace_until}
     return fields | ({"app_id": adopted.app_id} if adopted and adopted.app_id else {})
 
 

@@ -78,7 +78,7 @@ class HeldRows:
             (missing, late),
             (released, released_note(released)),
             (again, reloaded),
-            (absent, _absent_note(absent or ())),
+            (absent, missing_note(absent or ())),
             (absent is None, _ROWS_WITHOUT_FILE),
         )
         return tuple(line for holds, line in lines if holds)
@@ -92,7 +92,8 @@ def name_files(files: Sequence[SourceFile]) -> str:
     )
 
 
-def _absent_note(files: Sequence[SourceFile]) -> str:
+def missing_note(files: Sequence[SourceFile]) -> str:
+    """Return the note about files that the source lacks, and whose rows the table holds."""
     paths = [file.path for file in files]
     return (
         f"missing at the source, and taken as ingested, since their rows are in the table:"

@@ -19,6 +19,7 @@ from partitions.spelling import first_few
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.files_in_table import HeldRows, held_rows
+from resources.decisions.pending_reset import files_before_reset, take_back_reset
 from resources.decisions.reasons import IN_TABLE, OTHER_ROOT, WITH_ROWS
 from resources.decisions.taken_over import check_not_behind
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
@@ -33,7 +34,7 @@ from resources.watermarks.log import WatermarkLog
 
 _NAMED = 5
 
-_OF_STATE = ("since", "modified", "total_files", "replace_until", "replace_table")
+_OF_STATE = ("since", "modified", "total_files", "replace_until")
 """Fields of an entry, beside its watermark and its lists, that decide how the next slice is planned."""
 
 
@@ -83,9 +84,18 @@ class _ImportedLog:
         stay_loaded = [] if is_restored else _under_other_names(platform, dataflow, last, rows)
         rows = rows.without(stay_loaded)
         check_not_behind(platform, dataflow, rules, last, watermark)
-        until = rows.files.replace_until or _rows_above(stores, dataflow, base)
+        own_rules = platform.rules(dataflow)
+        kept_rows = take_back_reset(
+            platform, dataflow, base, watermark, files_before_reset(own_rules, base, watermark)
+        )
+        until = (
+            rows.files.replace_until
+            or kept_rows.fields.get("replace_until")
+            or _rows_above(stores, dataflow, base)
+        )
         changes: dict[str, Any] = {name: getattr(base, name) for name in _OF_STATE}
-        changes |= {"replace_until": until} if until else {}
+        # Rows stay: a reset that is pending in the export, or here, empties the table no more.
+        changes |= {"replace_table": False} | ({"replace_until": until} if until else {})
         changes |= {"app_id": base.app_id} if last is None else {}
         entry = draft_entry(
             platform,
@@ -101,7 +111,12 @@ class _ImportedLog:
         )
         draft = _with_new_files(rows, entry) if is_restored else rows.draft(entry)
         deletes = None if is_restored else deletes_in_force(export.log, base)
-        notes = (_describe(export, base), *draft.notes, *_again(until, rows), *_without_rows(rows))
+        notes = (
+            _describe(export, base),
+            *draft.notes,
+            *(kept_rows.notes or _again(until, rows)),
+            *_without_rows(rows),
+        )
         files = [*draft.files, *((*file.row, OTHER_ROOT) for file in stay_loaded)]
         return replace(draft, files=files, deletes=deletes, notes=notes)
 

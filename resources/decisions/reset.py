@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision, StrandlineError
+from partitions.path.gone import GoneFiles
 from partitions.plan import pluralize
 from resources.decisions.draft import (
     Draft,
@@ -56,27 +57,43 @@ def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
             replace_table=replace,
             quarantine=None,
         )
-        notes = _describe_table(platform, dataflow, last, replace=replace)
+        notes = _describe_rows(platform, dataflow, last, replace=replace)
         return Draft(entry.model_copy(update={"era": entry.number}), notes=notes)
 
     return build_draft
 
 
-def _describe_table(
-    platform: Opener, dataflow: Dataflow, last: Entry | None, *, replace: bool
-) -> tuple[str, ...]:
-    """Return which rows go, and which come back although others deleted them, for people."""
-    table, rules = platform.table(dataflow), platform.rules(dataflow)
+def describe_emptied_table(platform: Opener, dataflow: Dataflow, last: Entry | None) -> tuple[str, ...]:
+    """Return how many rows a pending reset deletes, and which of them the source no longer has, for people."""
+    table = platform.table(dataflow)
     if not table.exists():
         return ()
-    rows, lines = table.contents.count_rows(), []
-    if replace:
-        lines.append(f"the first commit deletes all {pluralize(rows, 'row')} of table {dataflow.table}")
+    rows = pluralize(table.contents.count_rows(), "row")
+    deleted = f"the first commit deletes all {rows} of table {dataflow.table}"
+    return deleted, *_describe_gone_files(platform, dataflow, last, "delete")
+
+
+def _describe_gone_files(
+    platform: Opener, dataflow: Dataflow, last: Entry | None, answer: GoneFiles
+) -> list[str]:
+    """Return which loaded files are missing at the source, and what becomes of their rows, for people."""
+    rules, lines = platform.rules(dataflow), list[str]()
     if isinstance(rules, KnowsFiles):
         with _unless_unknown(lines, "which loaded files are missing at the source"):
             new_source = dataflow.source.label if _may_have_moved(platform, dataflow, last) else None
-            rows_by_file = rules.gone_above(last, "{}")
-            lines += gone_note(rows_by_file, "delete" if replace else "keep", new_source=new_source)
+            lines += gone_note(rules.gone_above(last, "{}"), answer, new_source=new_source)
+    return lines
+
+
+def _describe_rows(
+    platform: Opener, dataflow: Dataflow, last: Entry | None, *, replace: bool
+) -> tuple[str, ...]:
+    """Return which rows stay, and which come back although others deleted them, for people."""
+    table, rules = platform.table(dataflow), platform.rules(dataflow)
+    if not table.exists():
+        return ()
+    rows = table.contents.count_rows()
+    lines = [] if replace else _describe_gone_files(platform, dataflow, last, "keep")
     with _unless_unknown(lines, "whether others deleted rows, which come back as far as the source has them"):
         lost_rows = _lost_rows(dataflow, table, rules, last, rows)
         lines += [] if lost_rows.are_none else [lost_rows.describe()]

@@ -11,8 +11,9 @@ from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.sentinels import deserialise
 from resources.decisions.draft import Draft, app_id_of, draft_entry
-from resources.decisions.files_in_table import name_files
-from resources.decisions.reasons import SET
+from resources.decisions.files_in_table import missing_note, name_files
+from resources.decisions.pending_reset import files_before_reset, take_back_reset
+from resources.decisions.reasons import IN_TABLE, SET
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, StateRules
 from resources.kinds.contract.lost_rows import fields_of_counts, lost_by_log
 from resources.loop.definition_guard import check_watermark_form
@@ -45,6 +46,8 @@ def passed_over(
     files = rules.files_up_to(deserialise(watermark), above=last) if isinstance(rules, KnowsFiles) else ()
     table = platform.table(dataflow)
     lost_rows = lost_by_log(table, last, app_id_of(platform, dataflow, last))
+    held_files = files_before_reset(rules, last, watermark)
+    kept_rows = take_back_reset(platform, dataflow, last, watermark, held_files)
     entry = draft_entry(
         platform,
         dataflow,
@@ -54,9 +57,17 @@ def passed_over(
         watermark=watermark,
         takes_table=takes_table,
         **fields_of_counts(table, lost_rows),
+        **kept_rows.fields,
     )
     files_note = f"passed over, so neither loaded nor late: {name_files(files)}" if files else ""
-    return Draft(entry, [(*file.row, SET) for file in files], files_note=files_note)
+    counts = held_files.counts or {}
+    missing = (
+        rules.not_ingested(held_files.absent or (), last) if isinstance(rules, KnowsFiles) and last else ()
+    )
+    listed = [(*file.row, IN_TABLE if file.path in counts else SET) for file in files]
+    notes = (*kept_rows.notes, *((missing_note(missing),) if missing else ()))
+    rows = [*listed, *((*file.row, IN_TABLE) for file in missing)]
+    return Draft(entry, rows, files_note=files_note, notes=notes)
 
 
 def check_not_behind(
