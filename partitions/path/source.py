@@ -36,6 +36,11 @@ def unseen_file(path: str) -> SourceFile:
     return SourceFile(path, 0, "", 0)
 
 
+def is_unseen(version: str, modified: int) -> bool:
+    """Return whether only the path of a file is known: :func:`unseen_file`."""
+    return not version and not modified
+
+
 @dataclass(frozen=True)
 class ListedFiles:
     """The result of a listing above a position.

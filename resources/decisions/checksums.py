@@ -9,6 +9,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import CorruptWatermark
 from partitions.path.copies import content_of
+from partitions.path.source import is_unseen
 from partitions.plan import pluralize
 from partitions.spelling import first_few
 from resources.decisions.draft import Draft
@@ -65,8 +66,8 @@ def unknown_contents_note(
         return ()
     paths = [
         path
-        for path, size, version, _, reason in files
-        if size
+        for path, size, version, modified, reason in files
+        if (size or is_unseen(version, modified))
         and (reason in WITH_ROWS or reason == OTHER_ROOT)
         and content_of(path, size, version, checksums.get(path)) is None
     ]

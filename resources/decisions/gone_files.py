@@ -45,7 +45,9 @@ class GoneRows:
         """Return the draft with notes on all gone files, and with a mark on those whose rows are deleted."""
         marked = [(path, 0, "", 0, GOES) for path in self.rows] if self.answer == "delete" else []
         notes = (*draft.notes, *gone_note(self.rows, self.answer), *self.notes)
-        return replace(draft, files=[*draft.files, *marked], notes=notes)
+        paths = {path for path, *_ in marked}
+        files = [file for file in draft.files if file[0] not in paths]
+        return replace(draft, files=[*files, *marked], notes=notes)
 
 
 def gone_above(

@@ -22,7 +22,7 @@ from resources.decisions.files_in_table import HeldRows, held_rows
 from resources.decisions.pending_reset import files_before_reset, take_back_reset
 from resources.decisions.reasons import IN_TABLE, OTHER_ROOT, WITH_ROWS
 from resources.decisions.taken_over import check_not_behind
-from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack
+from resources.kinds.contract.decisions import NeverGoesBack
 from resources.loop.definition_guard import check_watermark_form
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
@@ -76,11 +76,9 @@ class _ImportedLog:
         stores = platform if is_restored else platform.with_log(export.log)
         rules = stores.rules(dataflow)
         check_watermark_form(dataflow, base, stores.log, platform.folder)
-        if is_empty(base.state()):
-            watermark, rows = base.watermark, HeldRows(knows_files=isinstance(rules, KnowsFiles))
-        else:
-            watermark = rules.parse_watermark(base.watermark)
-            rows = held_rows(rules, base, base, watermark, beyond=True)
+        is_initial = is_empty(base.state())
+        watermark = base.watermark if is_initial else rules.parse_watermark(base.watermark)
+        rows = held_rows(rules, base, base, watermark, beyond=True)
         stay_loaded = [] if is_restored else _under_other_names(platform, dataflow, last, rows)
         rows = rows.without(stay_loaded)
         check_not_behind(platform, dataflow, rules, last, watermark)

@@ -217,7 +217,7 @@ class PathRules(StateRules):
             self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if ingested is None else []
         )
         unlisted = loaded.keys() - {file.path for file in listed} - {file_.path for file_ in before}
-        absent = self._at_or_below(unlisted, watermark) if rows_tell or not may_hold_more else None
+        absent = self._absent(unlisted, watermark) if rows_tell or not may_hold_more else None
         paths_in_table = {file_.path for file_ in before if file_.reason is None} | (
             loaded.keys() if rows_tell else {file.path for file in unlogged}
         )
@@ -236,12 +236,16 @@ class PathRules(StateRules):
             absent,
         )
 
-    def _at_or_below(self, paths: Collection[str], watermark: str) -> list[SourceFile]:
-        """Return the files at or below a watermark, in pair order; a set is above none. Only paths are known."""
-        is_above = above_state(self._definition, PathState.of(deserialise(watermark))).is_above
-        by_set = self._definition.tracking == "set"
-        chosen_paths = [path for path in paths if by_set or not is_above(path)]
-        return [unseen_file(path) for path in sorted(chosen_paths, key=pair_order)]
+    def _absent(self, paths: Collection[str], watermark: str) -> list[SourceFile]:
+        """Return those of some files that the source lacks, in pair order. Only their paths are known.
+
+        Files above the watermark count, too: they may come back when a run has passed them.
+        """
+        above = above_state(self._definition, PathState.of(deserialise(watermark)))
+        at_source: set[str] = set()
+        if self._definition.tracking != "set" and any(map(above.is_above, paths)):
+            at_source = {file.path for file in self._source.list_above(above).listed.files}
+        return [unseen_file(path) for path in sorted(set(paths) - at_source, key=pair_order)]
 
     def _upper_bound(self, watermark: str, paths: Collection[str]) -> str | None:
         """Return the lowest state at or above a watermark and all paths; None if files have no order."""
