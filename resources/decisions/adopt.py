@@ -39,6 +39,9 @@ _STATE_FIELDS = ("since", "replace_until", "modified", "pinned")
 """Fields of an entry, beside its watermark, that decide how the next slice is planned."""
 
 
+_OF_MISSING_FILES = "deleted rows of files that are missing at the source now come back if their file does"
+
+
 def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
     """Take the watermark from the table: from its newest commit, else from its rows.
 
@@ -80,7 +83,8 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
         rows = held_rows(rules, last, base, text, beyond=beyond)
         kept_rows = take_back_reset(platform, dataflow, base, text, rows.files)
         doubtful = _files_to_ask_about(rules, last, base, adopted, rows)
-        lost_rows = _lost_rows(platform, dataflow, base, adopted, rows, doubtful)
+        knows_loads = _knows_loads(last, base)
+        lost_rows = _lost_rows(platform, dataflow, base, adopted, rows, doubtful, knows_loads=knows_loads)
         notes = _check_deleted(dataflow, rows, lost_rows, deleted)
         inherited = _inherited_fields(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
@@ -141,9 +145,15 @@ def _check_deleted(
     """
     if lost_rows is None:
         return ()
-    if deleted == "skip" and not rows.knows_files:
+    can_skip = rows.knows_files and (lost_rows.are_none or bool(lost_rows.files))
+    if deleted == "skip" and not can_skip:
+        why = (
+            "nothing tells which files the rows are of"
+            if rows.knows_files
+            else "rows above a column have no record of their own"
+        )
         raise ConfigurationError(
-            f"dataflow {dataflow.name}: expected --deleted load, found skip: rows above a column have no record of their own. To count"
+            f"dataflow {dataflow.name}: expected --deleted load, found skip: {why}. To count"
             " rows as loaded up to a value, adopt with load, and then set the value",
             choices=(
                 f"strandline state adopt {dataflow.name} --deleted load --reason TEXT",
@@ -151,10 +161,11 @@ def _check_deleted(
             ),
         )
     command = f"strandline state adopt {dataflow.name} --deleted"
-    answers = ["load", "skip"] if rows.knows_files else ["load"]
-    return check_lost_rows(
+    answers = ["load", "skip"] if can_skip else ["load"]
+    notes = check_lost_rows(
         dataflow.name, lost_rows, deleted, [f"{command} {answer} --reason TEXT" for answer in answers]
     )
+    return (*notes, _OF_MISSING_FILES) if notes and rows.knows_files else notes
 
 
 def _lost_rows(
@@ -164,13 +175,19 @@ def _lost_rows(
     adopted: AdoptableState | None,
     rows: HeldRows,
     doubtful: Sequence[SourceFile],
+    *,
+    knows_loads: bool,
 ) -> LostRows | None:
-    """Return the rows that others may have deleted and that may come back; None if none can."""
+    """Return the rows that others may have deleted and that may come back; None if none can.
+
+    Deleted rows of files that the source lacks now come back with their file, which nothing names.
+    """
     rules, table = platform.rules(dataflow), platform.table(dataflow)
-    if doubtful:
-        present_rows = sum((rows.counts or {}).values())
-        lost_rows = lost_since_created(table, adopted.app_id if adopted else None, present_rows)
-        return replace(lost_rows, files=tuple(file.path for file in doubtful))
+    if rows.counts is not None and not knows_loads:
+        lost_rows = lost_since_created(table, adopted.app_id if adopted else None, sum(rows.counts.values()))
+        if doubtful:
+            return replace(lost_rows, files=tuple(file.path for file in doubtful))
+        return lost_rows if lost_rows.rows else None
     if base is None and isinstance(rules, KnowsBounds) and adopted is not None:
         return lost_since_created(table, adopted.app_id, table.contents.count_rows())
     return None
