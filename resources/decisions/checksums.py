@@ -13,7 +13,7 @@ from partitions.path.source import is_unseen
 from partitions.plan import pluralize
 from partitions.spelling import first_few
 from resources.decisions.draft import Draft
-from resources.decisions.reasons import OTHER_ROOT, WITH_ROWS
+from resources.decisions.reasons import DELETED, OTHER_ROOT, WITH_ROWS
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
@@ -68,7 +68,7 @@ def unknown_contents_note(
         path
         for path, size, version, modified, reason in files
         if (size or is_unseen(version, modified))
-        and (reason in WITH_ROWS or reason == OTHER_ROOT)
+        and reason in (*WITH_ROWS, DELETED, OTHER_ROOT)
         and content_of(path, size, version, checksums.get(path)) is None
     ]
     if not paths:

@@ -25,7 +25,7 @@ from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile, in_pair_order
 from partitions.predicate import Between
 from resources.connections.places import Place
-from resources.decisions.reasons import OTHER_ROOT, WITH_ROWS
+from resources.decisions.reasons import DELETED, OTHER_ROOT, WITH_ROWS
 from resources.kinds.path.row_counts import count_rows_of_files
 from resources.sources.files.checksums import checksums_of
 from resources.sources.files.paths import SOURCE_FILE
@@ -289,5 +289,5 @@ def content_of_record(recorded: IngestedFile) -> Content | None:
 
 
 def is_loaded(recorded: IngestedFile | None) -> bool:
-    """Return whether the rows of a file are in the table, so that a copy would double them."""
-    return recorded is not None and recorded.reason in (*WITH_ROWS, OTHER_ROOT, UNPROCESSED)
+    """Return whether a file counts as loaded: a copy would double its rows, or bring deleted ones back."""
+    return recorded is not None and recorded.reason in (*WITH_ROWS, DELETED, OTHER_ROOT, UNPROCESSED)
