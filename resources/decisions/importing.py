@@ -19,7 +19,7 @@ from partitions.spelling import first_few
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.files_in_table import HeldRows, held_rows
-from resources.decisions.newer_records import describe_newer_records, with_newer_records
+from resources.decisions.newer_records import with_newer_records
 from resources.decisions.pending_reset import files_before_reset, take_back_reset
 from resources.decisions.reasons import IN_TABLE, OTHER_ROOT, WITH_ROWS
 from resources.decisions.taken_over import check_not_behind
@@ -79,9 +79,8 @@ class _ImportedLog:
         check_watermark_form(dataflow, base, stores.log, platform.folder)
         is_initial = is_empty(base.state())
         watermark = base.watermark if is_initial else rules.parse_watermark(base.watermark)
-        exported_rows = rows = held_rows(rules, base, base, watermark, beyond=True)
-        if last is not None and not is_restored and rows.knows_files:
-            rows = with_newer_records(platform, dataflow, last, base, rows)
+        rows = held_rows(rules, base, base, watermark, beyond=True)
+        rows, freed = with_newer_records(platform, dataflow, None if is_restored else last, base, rows)
         stay_loaded = [] if is_restored else _under_other_names(platform, dataflow, last, rows)
         rows = rows.without(stay_loaded)
         check_not_behind(platform, dataflow, rules, last, watermark)
@@ -117,7 +116,7 @@ class _ImportedLog:
             *draft.notes,
             *(kept_rows.notes or _again(until, rows)),
             *_without_rows(rows),
-            *describe_newer_records(exported_rows, rows),
+            *freed,
         )
         files = [*draft.files, *((*file.row, OTHER_ROOT) for file in stay_loaded)]
         return replace(draft, files=files, deletes=deletes, notes=notes)

@@ -6,6 +6,7 @@ skipped one is still a copy, only the log of the table's newest commit tells (do
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -27,20 +28,24 @@ _NAMED = 5
 
 
 def with_newer_records(
-    platform: Opener, dataflow: Dataflow, last: Entry, base: Entry, rows: HeldRows
-) -> HeldRows:
-    """Return the held rows with the records of the table's newest commit, where it is later than the export.
+    platform: Opener, dataflow: Dataflow, last: Entry | None, base: Entry, rows: HeldRows
+) -> tuple[HeldRows, Sequence[str]]:
+    """Return the held rows with the records of the table's newest commit, and notes on what they change.
+
+    If that commit is not later than the export, the export's records stay.
 
     Args:
         platform: the resources, with the log as it is.
         dataflow: the dataflow whose state changes.
-        last: the log's newest entry.
+        last: the log's newest entry; None if the log has nothing that the export lacks.
         base: the newest entry of the export.
         rows: the rows that the table holds, with the files as the export records them.
     """
+    if last is None or not rows.knows_files:
+        return rows, ()
     commit = _entry_of_newest_commit(platform, dataflow, last)
     if commit is None or commit.number <= base.number:
-        return rows
+        return rows, ()
     records = _records_at(platform.log, dataflow.name, commit, last, [row[0] for row in rows.files.listed])
     newer = {path: record for path, record in records.items() if _describes_table(record, base, rows)}
     listed = [
@@ -49,10 +54,11 @@ def with_newer_records(
     ]
     checksums = {path: text for path, text in rows.files.checksums.items() if path not in newer}
     checksums |= {path: record.checksum for path, record in newer.items() if record.checksum}
-    return replace(rows, files=replace(rows.files, listed=listed, checksums=checksums))
+    newer_rows = replace(rows, files=replace(rows.files, listed=listed, checksums=checksums))
+    return newer_rows, _describe_freed(rows, newer_rows)
 
 
-def describe_newer_records(before: HeldRows, after: HeldRows) -> list[str]:
+def _describe_freed(before: HeldRows, after: HeldRows) -> list[str]:
     """Return a line about copies of the export that are copies no longer; none if there are none."""
     copies = {row[0] for row in before.files.listed if original_of(row[-1]) is not None}
     freed = [row[0] for row in after.files.listed if row[0] in copies and row[-1] == UNPROCESSED_WITHOUT_ROWS]
