@@ -6,7 +6,9 @@ A checkout has its three packages side by side (docs/explanation/adr/0026-a-whee
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 PACKAGE = __name__.rpartition(".")[0]
@@ -20,6 +22,14 @@ INSTALLED = PACKAGE != "platform_assets"
 
 ROOT = Path(__file__).resolve().parent.parent
 """The folder of the three packages: the checkout, or the installed package."""
+
+
+def installed_version() -> str:
+    """Return the version of the product, from the wheel's metadata or the checkout's pyproject.toml."""
+    if INSTALLED:
+        return version("strandline")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return f"{project['project']['version']} (checkout)"
 
 
 def default_project() -> Path:

@@ -28,6 +28,7 @@ COMMANDS = {
     "list": "Show the status of every dataflow (also: status).",
     "plan": "Show what the next run would do, and why.",
     "run": "Load new data, exactly once.",
+    "show": "Print rows of a table.",
     "replay": "Read a range again, in place or into an isolated table.",
     "promote": "Put the rows of an isolated replay in place of the live ones.",
     "drop": "Remove an isolated replay.",
@@ -162,7 +163,23 @@ class _Lines(logging.Formatter):
         return f"{level}: {text}" if package in _PACKAGES else f"{level}: {record.name}: {text}"
 
 
+def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if is_asked:
+        from platform_assets.installation import installed_version
+
+        click.echo(f"strandline {installed_version()}")
+        context.exit()
+
+
 @click.group(cls=Strandline, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version.",
+)
 @shared_options
 def strandline(_: Context) -> None:
     """Load data that keeps arriving, exactly once, and show what is loaded, missing and next."""

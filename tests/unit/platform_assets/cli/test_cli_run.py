@@ -151,3 +151,9 @@ def test_a_log_that_cannot_be_written_keeps_no_dataflow_from_being_loaded(projec
         )
     shown = CliRunner().invoke(strandline, ["--project", str(project), "list", "--json"])
     assert [each["last_attempt"]["status"] for each in json.loads(shown.stdout)] == ["nothing"] * 2
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    answer = CliRunner().invoke(strandline, ["--version"])
+    assert answer.exit_code == 0
+    assert answer.output == "strandline 0.1.0 (checkout)\n"
