@@ -15,6 +15,12 @@ from partitions.sentinels import deserialise
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, app_id_of, draft_entry
 from resources.decisions.files_in_table import HeldRows, held_rows
+from resources.decisions.other_names import (
+    check_unsure_names,
+    other_names,
+    with_other_names,
+    without_other_names,
+)
 from resources.decisions.pending_reset import take_back_reset
 from resources.decisions.reasons import DELETED
 from resources.kinds.contract.decisions import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
@@ -80,12 +86,14 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
         _check_table_watermark(dataflow, rules, text)
         is_pending = base is not None and base.replace_table  # such as a delete after a reset
         beyond = is_pending or (adopted is not None and adopted.beyond)
-        rows = held_rows(rules, last, base, text, beyond=beyond)
+        names = other_names(rules, last, text)
+        rows = without_other_names(held_rows(rules, last, base, text, beyond=beyond), names)
         kept_rows = take_back_reset(platform, dataflow, base, text, rows.files)
         doubtful = _files_to_ask_about(rules, last, base, adopted, rows)
         knows_loads = _knows_loads(last, base)
         lost_rows = _lost_rows(platform, dataflow, base, adopted, rows, doubtful, knows_loads=knows_loads)
         notes = _check_deleted(dataflow, rows, lost_rows, deleted)
+        check_unsure_names(dataflow, names, deleted)
         inherited = _inherited_fields(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
         inherited["pinned"] = pinned if _has_schema(platform, pinned) else None
@@ -105,7 +113,8 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
         skips = deleted == "skip" and notes  # an answer that nobody has asked for skips nothing
         skipped = [(*file.row, DELETED) for file in doubtful] if skips else []
         draft = rows.without(doubtful).draft(entry) if skipped else draft
-        return replace(draft, files=[*draft.files, *skipped], notes=(*draft.notes, *kept_rows.notes, *notes))
+        draft = replace(draft, files=[*draft.files, *skipped], notes=(*draft.notes, *kept_rows.notes, *notes))
+        return with_other_names(draft, names, deleted)
 
     return build_draft
 

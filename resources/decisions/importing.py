@@ -13,15 +13,21 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark, NeedsDecision
-from partitions.path.source import SourceFile
 from partitions.plan import pluralize
 from partitions.spelling import first_few
 from partitions.watermark import is_empty
 from resources.decisions.draft import Draft, DraftBuilder, draft_entry
 from resources.decisions.files_in_table import HeldRows, held_rows
 from resources.decisions.newer_records import with_newer_records
-from resources.decisions.pending_reset import files_before_reset, take_back_reset
-from resources.decisions.reasons import IN_TABLE, OTHER_ROOT, WITH_ROWS
+from resources.decisions.other_names import (
+    describe_doubtful_names,
+    other_names,
+    refuse_other_names,
+    with_other_names,
+    without_other_names,
+)
+from resources.decisions.pending_reset import take_back_reset
+from resources.decisions.reasons import IN_TABLE, WITH_ROWS
 from resources.decisions.taken_over import check_not_behind
 from resources.kinds.contract.decisions import NeverGoesBack
 from resources.loop.definition_guard import check_watermark_form
@@ -30,7 +36,6 @@ from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
 from resources.watermarks.exporting import ExportedLog
-from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 
 _NAMED = 5
@@ -81,13 +86,12 @@ class _ImportedLog:
         watermark = base.watermark if is_initial else rules.parse_watermark(base.watermark)
         rows = held_rows(rules, base, base, watermark, beyond=True)
         rows, freed = with_newer_records(platform, dataflow, None if is_restored else last, base, rows)
-        stay_loaded = [] if is_restored else _under_other_names(platform, dataflow, last, rows)
-        rows = rows.without(stay_loaded)
+        names = other_names(platform.rules(dataflow), last, watermark)
+        if not is_restored:
+            refuse_other_names(dataflow, names, "this import")
+            rows = without_other_names(rows, names)
         check_not_behind(platform, dataflow, rules, last, watermark)
-        own_rules = platform.rules(dataflow)
-        kept_rows = take_back_reset(
-            platform, dataflow, base, watermark, files_before_reset(own_rules, base, watermark)
-        )
+        kept_rows = take_back_reset(platform, dataflow, base, watermark, rows.files)
         until = (
             rows.files.replace_until
             or kept_rows.fields.get("replace_until")
@@ -109,7 +113,7 @@ class _ImportedLog:
             pinned=_pinned(platform, dataflow, base, export.log),
             **changes,
         )
-        draft = _with_new_files(rows, entry) if is_restored else rows.draft(entry)
+        draft = _with_new_files(rows, entry) if is_restored else with_other_names(rows.draft(entry), names)
         deletes = None if is_restored else deletes_in_force(export.log, base)
         notes = (
             _describe(export, base),
@@ -117,9 +121,9 @@ class _ImportedLog:
             *(kept_rows.notes or _again(until, rows)),
             *_without_rows(rows),
             *freed,
+            *(describe_doubtful_names(names) if is_restored else ()),
         )
-        files = [*draft.files, *((*file.row, OTHER_ROOT) for file in stay_loaded)]
-        return replace(draft, files=files, deletes=deletes, notes=notes)
+        return replace(draft, deletes=deletes, notes=notes)
 
     def _export(self, dataflow: Dataflow) -> ExportedLog:
         """Return the parsed export of a dataflow of this kind.
@@ -149,17 +153,6 @@ def _with_new_files(rows: HeldRows, entry: Entry) -> Draft:
         files=in_table,
         quarantine=quarantine,
     )
-
-
-def _under_other_names(
-    platform: Opener, dataflow: Dataflow, last: Entry | None, rows: HeldRows
-) -> list[SourceFile]:
-    """Return files without a row that an operator took as loaded under other names after the export."""
-    missing = rows.files.missing
-    if last is None or not missing:
-        return []
-    records = IngestedFiles(platform.log, dataflow.name, last).find_records([file.path for file in missing])
-    return [file for file in missing if file.path in records and records[file.path].reason == OTHER_ROOT]
 
 
 def _rows_above(platform: Opener, dataflow: Dataflow, base: Entry) -> str | None:

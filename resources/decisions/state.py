@@ -28,6 +28,12 @@ from resources.decisions.draft import (
 )
 from resources.decisions.files_in_table import held_rows
 from resources.decisions.gone_files import gone_above
+from resources.decisions.other_names import (
+    other_names,
+    refuse_other_names,
+    with_other_names,
+    without_other_names,
+)
 from resources.decisions.other_root import Below, check_told_apart, files_of_root
 from resources.decisions.reasons import OTHER_ROOT
 from resources.decisions.taken_over import passed_over
@@ -151,6 +157,10 @@ def rewind(
         watermark = _watermark_of(platform, dataflow, to)
         if replace and isinstance(rules, KnowsFiles):
             rules.check_replaceable(last, watermark)
+        takes_back = 0 < to <= last.era and not is_empty(deserialise(watermark))
+        names = other_names(rules, last, watermark)
+        if takes_back and names.unsure:
+            refuse_other_names(dataflow, names, "this rewind")
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
         words = f"strandline state rewind {dataflow.name} {command}"
         gone_rows = gone_above(
@@ -164,16 +174,16 @@ def rewind(
             row_count = platform.table(dataflow).contents.count_rows()
             changes |= {"total_rows": min(last.total_rows, row_count), "lost_rows": 0}
         gone_rows = gone_rows.with_notes(check_lost_rows(dataflow.name, lost_rows, deleted, answers))
-        if not 0 < to <= last.era or is_empty(deserialise(watermark)):
+        if not takes_back:
             entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes)
             _check_rows_exist(platform, dataflow, last, entry)
             return gone_rows.added_to(Draft(entry))
         # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
-        rows = held_rows(rules, last, None, watermark)
+        rows = without_other_names(held_rows(rules, last, None, watermark), names)
         entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
         if not isinstance(rules, KnowsFiles) or not rules.replaces_reloaded_rows():  # rows tell no file
             _check_rows_exist(platform, dataflow, last, entry)
-        return gone_rows.added_to(rows.draft(entry))
+        return gone_rows.added_to(with_other_names(rows.draft(entry), names))
 
     return build_draft
 

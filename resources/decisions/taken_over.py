@@ -12,9 +12,10 @@ from partitions.errors import NeedsDecision
 from partitions.sentinels import deserialise
 from resources.decisions.draft import Draft, app_id_of, draft_entry
 from resources.decisions.files_in_table import missing_note, name_files
+from resources.decisions.other_names import describe_doubtful_names, other_names
 from resources.decisions.pending_reset import files_before_reset, take_back_reset
 from resources.decisions.reasons import IN_TABLE, SET
-from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, StateRules
+from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, OtherNames, StateRules
 from resources.kinds.contract.lost_rows import fields_of_counts, lost_by_log
 from resources.loop.definition_guard import check_watermark_form
 from resources.platform.opener import Opener
@@ -65,7 +66,9 @@ def passed_over(
         rules.not_ingested(held_files.absent or (), last) if isinstance(rules, KnowsFiles) and last else ()
     )
     listed = [(*file.row, IN_TABLE if file.path in counts else SET) for file in files]
-    notes = (*kept_rows.notes, *((missing_note(missing),) if missing else ()))
+    names = other_names(rules, last, watermark) if last and last.era else OtherNames()
+    doubtful_names = describe_doubtful_names(OtherNames(above=names.above, unsure_above=names.unsure_above))
+    notes = (*kept_rows.notes, *((missing_note(missing),) if missing else ()), *doubtful_names)
     rows = [*listed, *((*file.row, IN_TABLE) for file in missing)]
     return Draft(entry, rows, files_note=files_note, notes=notes)
 

@@ -108,6 +108,23 @@ class HeldFiles:
     absent: Sequence[SourceFile] | None = ()
 
 
+@dataclass(frozen=True)
+class OtherNames:
+    """Files that `state accept --below loaded` took as loaded under other names, so rows do not tell them.
+
+    Attributes:
+        loaded: those at or below the watermark whose rows are in the table.
+        above: those above the watermark whose rows are in the table: the next loads add them again.
+        unsure: those at or below the watermark whose rows the table may lack.
+        unsure_above: those above the watermark whose rows the table may lack: the next loads add them.
+    """
+
+    loaded: Sequence[SourceFile] = ()
+    above: Sequence[SourceFile] = ()
+    unsure: Sequence[SourceFile] = ()
+    unsure_above: Sequence[SourceFile] = ()
+
+
 @runtime_checkable
 class KnowsFiles(Protocol):
     """A kind that loads files, so that a decision may deal with single files."""
@@ -150,6 +167,15 @@ class KnowsFiles(Protocol):
         Args:
             entry: the newest; without one every file with rows counts as loaded.
             watermark: sentinel JSON text.
+        """
+        ...
+
+    def under_other_names(self, last: Entry | None, watermark: str) -> OtherNames:
+        """Return the files that count as loaded under other names, and have no row under their own.
+
+        Args:
+            last: the newest entry.
+            watermark: sentinel JSON text of the state that a decision goes to.
         """
         ...
 

@@ -23,12 +23,13 @@ from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile, unseen_file
 from partitions.path.state import PathState
 from partitions.sentinels import Watermark, deserialise, serialise
-from resources.decisions.reasons import DECISION_REASONS, IN_TABLE, OTHER_ROOT, WITH_ROWS
-from resources.kinds.contract.decisions import HeldFiles, LoadedBefore, StateRules
+from resources.decisions.reasons import DECISION_REASONS, IN_TABLE, WITH_ROWS
+from resources.kinds.contract.decisions import HeldFiles, LoadedBefore, OtherNames, StateRules
 from resources.kinds.contract.lost_rows import LostRows
 from resources.kinds.path.copies import CopyFinder
 from resources.kinds.path.gone import find_gone_files
 from resources.kinds.path.lost import find_lost_rows
+from resources.kinds.path.other_names import find_other_names
 from resources.kinds.path.row_counts import count_rows_of_files
 from resources.kinds.path.rows_by_path import check_rows_have_paths
 from resources.kinds.state_of_entry import cold_start_of, state_of
@@ -183,6 +184,32 @@ class PathRules(StateRules):
         above = above_state(self._definition, PathState.of(deserialise(watermark)))
         return find_lost_rows(self._log, self._dataflow, self._table, entry, above.is_above)
 
+    def under_other_names(self, last: Entry | None, watermark: str) -> OtherNames:
+        """Compare the records of such files with the table's rows and with its newest commit."""
+        records = find_other_names(self._log, self._dataflow.name, self._table, last)
+        if not (records.loaded or records.unsure):
+            return OtherNames()
+        rows = count_rows_of_files(self._table)
+        is_above = above_state(self._definition, PathState.of(deserialise(watermark))).is_above
+        loaded, unsure = (
+            [SourceFile(*record[:4]) for record in part if record.path not in rows]
+            for part in (records.loaded, records.unsure)
+        )
+        if self._definition.tracking == "set":  # which has no order: a record holds for each file
+            return OtherNames(loaded, (), unsure)
+        loaded_above, unsure_above = (
+            [file for file in part if is_above(file.path)] for part in (loaded, unsure)
+        )
+        adds = (
+            self._dataflow.target.only_adds
+        )  # else a load finds the rows by keys, whatever file they came from
+        return OtherNames(
+            [file for file in loaded if file not in loaded_above],
+            loaded_above if adds else (),
+            [file for file in unsure if file not in unsure_above],
+            unsure_above if adds else (),
+        )
+
     def not_ingested(self, files: Sequence[SourceFile], last: Entry) -> list[SourceFile]:
         """Return the files that are in no list of ingested files."""
         paths = [file.path for file in files]
@@ -322,11 +349,8 @@ def _is_doubtful(ingested: IngestedFile | None, base: Entry | None, *, beyond: b
 
 
 def _counts_before(ingested: IngestedFile, base: Entry) -> bool:
-    """Return whether a file counts as ingested by the time of an entry.
-
-    A file that was taken as loaded under another name was loaded before that decision.
-    """
-    return ingested.number <= base.number or ingested.reason == OTHER_ROOT
+    """Return whether a file counts as ingested by the time of an entry."""
+    return ingested.number <= base.number
 
 
 def _list_rows(

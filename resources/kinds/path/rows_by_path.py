@@ -12,13 +12,12 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import pluralize
 from partitions.spelling import first_few
-from resources.decisions.reasons import OTHER_ROOT
 from resources.kinds.path.lost import find_lost_rows
+from resources.kinds.path.other_names import find_other_names
 from resources.kinds.path.row_counts import count_rows_of_files
 from resources.sources.files.paths import SOURCE_FILE
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
-from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 
 _NAMED = 5
@@ -46,8 +45,8 @@ def check_rows_have_paths(
     """
     if entry is None or not dataflow.target.only_adds or not table.exists():
         return
-    records = IngestedFiles(log, dataflow.name, entry).with_reason(OTHER_ROOT)
-    paths = sorted(record.path for record in records if is_chosen(record.path))
+    records = find_other_names(log, dataflow.name, table, entry)
+    paths = sorted(record.path for record in (*records.loaded, *records.unsure) if is_chosen(record.path))
     if paths:
         raise _refusal(
             dataflow,
