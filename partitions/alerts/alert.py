@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Condition = Literal["failed", "late", "gaps", "stale", "duplicate_files"]
+Condition = Literal["failed", "late", "gaps", "stale", "duplicate_files", "quarantined", "bad_records"]
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 

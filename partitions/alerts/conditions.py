@@ -102,6 +102,36 @@ def duplicates_alert(dataflow: str, count: int, copies: Sequence[Sequence[str]])
     return Alert(dataflow, "duplicate_files", f"{text}\n  strandline ledger {dataflow}")
 
 
+def quarantined_alert(dataflow: str, files: Sequence[tuple[str, str]]) -> Alert | None:
+    """Return the alert of files that wait in quarantine; None if there are none.
+
+    Args:
+        dataflow: the dataflow's name.
+        files: the path of each file, and why it cannot be read.
+    """
+    if not files:
+        return None
+    such_as = "such as " if len(files) > MAX_NAMED else ""
+    named = "; ".join(f"{path}: {reason}" for path, reason in files[:MAX_NAMED])
+    text = f"{pluralize(len(files), 'file')} in quarantine, {such_as}{named}"
+    commands = f"\n  strandline list {dataflow}\n  strandline files release {dataflow} {files[0][0]}"
+    return Alert(dataflow, "quarantined", text + commands)
+
+
+def bad_records_alert(dataflow: str, count: int, table: str) -> Alert | None:
+    """Return the alert of records that were set aside; None if there are none.
+
+    Args:
+        dataflow: the dataflow's name.
+        count: number of the records.
+        table: the table that keeps them.
+    """
+    if not count:
+        return None
+    text = f"{pluralize(count, 'record')} did not parse, and {'is' if count == 1 else 'are'} in table {table}"
+    return Alert(dataflow, "bad_records", f"{text}\n  strandline show {table}")
+
+
 def has_ledger(dataflow: Dataflow) -> bool:
     """Return whether a dataflow has windows that can be missing."""
     return dataflow.watermark.has_ledger

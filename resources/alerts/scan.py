@@ -16,6 +16,7 @@ from partitions.alerts.alert import Alert, Condition
 from partitions.alerts.conditions import (
     MAX_NAMED,
     EndedRun,
+    bad_records_alert,
     duplicates_alert,
     failure_alert,
     freshness_alert,
@@ -24,9 +25,11 @@ from partitions.alerts.conditions import (
     has_ledger,
     late_files_alert,
     missing_partitions_alert,
+    quarantined_alert,
 )
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, shorten_to_line
+from partitions.table_names import bad_records_table
 from resources.alerts.last_loads import LastLoads
 from resources.background import in_background
 from resources.dagster.run_history import RunHistory, SuccessfulRuns
@@ -37,6 +40,7 @@ from resources.kinds.window.unit_ledger import unit_ledger
 from resources.notes.last_run import Attempt
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
+from resources.watermarks.quarantine_list import read_quarantine
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -80,6 +84,8 @@ class AlertScan:
             "gaps": self._gaps_alert,
             "stale": self._freshness_alert,
             "duplicate_files": self._duplicates_alert,
+            "quarantined": self._quarantined_alert,
+            "bad_records": self._bad_records_alert,
         }
         for condition in self.conditions:
             alert = rules[condition](dataflow, entry)
@@ -112,6 +118,20 @@ class AlertScan:
             return None
         note = self.opener.log.note(dataflow.name, DUPLICATES) or {}
         return duplicates_alert(dataflow.name, note.get("count", 0), note.get("files", ()))
+
+    def _quarantined_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
+        if entry is None or not dataflow.watermark.remembers_files:
+            return None
+        waiting = read_quarantine(self.opener.log, entry).waiting
+        return quarantined_alert(dataflow.name, [(file.file.path, file.reason) for file in waiting])
+
+    def _bad_records_alert(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
+        table = self.opener.bad_records(dataflow)
+        if table is None or not table.exists():
+            return None
+        return bad_records_alert(
+            dataflow.name, table.contents.count_rows(), bad_records_table(dataflow) or ""
+        )
 
     def _freshness_alert(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
         if dataflow.freshness is None:

@@ -88,6 +88,34 @@ def test_a_late_file_is_told_once_and_again_when_it_is_loaded(make_feed: MakeFee
     assert told.look(feed) == [("ended", "late")]
 
 
+def test_files_in_quarantine_are_told_until_none_is_left(make_feed: MakeFeed, told: Told) -> None:
+    feed = make_feed(on_bad_file="quarantine")
+    feed.put("1.ndjson", 1)
+    feed.put_text("2.ndjson", '{"id": "no number"}\n')
+    feed.put("3.ndjson", 3)
+    feed.load()
+    assert [told.look(feed) for _ in range(2)] == [[("began", "quarantined")], []]
+    assert "1 file in quarantine, 2.ndjson: line 1" in told.posts[0]["began"][0]["text"]
+    feed.put("2.ndjson", 2)
+    feed.command("files", "release", NAME, "2.ndjson")
+    feed.load()
+    assert told.look(feed) == [("ended", "quarantined")]
+    assert feed.ids == [1, 2, 3]
+
+
+def test_bad_records_are_told_until_their_file_is_repaired(make_feed: MakeFeed, told: Told) -> None:
+    feed = make_feed(max_bad_records=1)
+    feed.put_text("1.ndjson", '{"id": 1}\n{"id": "no number"}\n')
+    feed.load()
+    assert [told.look(feed) for _ in range(2)] == [[("began", "bad_records")], []]
+    assert "1 record did not parse, and is in table bronze/flow" in told.posts[0]["began"][0]["text"]
+    feed.put("1.ndjson", 1, 2)
+    feed.decide("rewind", "--to", "0", "--replace")
+    feed.load()
+    assert feed.ids == [1, 2]
+    assert told.look(feed) == [("ended", "bad_records")]
+
+
 def test_an_expected_folder_without_a_file_is_a_gap_until_one_comes(make_feed: MakeFeed, told: Told) -> None:
     feed = make_feed(
         watermark={"type": "path", "expected": "yearly", "time_template": "y=%Y"}, late_files="alert"

@@ -9,12 +9,14 @@ import pytest
 
 from partitions.alerts.conditions import (
     EndedRun,
+    bad_records_alert,
     broken_file_alert,
     failure_alert,
     freshness_alert,
     gaps_alert,
     has_late_files,
     late_files_alert,
+    quarantined_alert,
 )
 from partitions.dataflow import Dataflow
 from partitions.instants import milliseconds
@@ -115,3 +117,24 @@ def test_a_table_is_stale_when_nothing_was_loaded_for_longer_than_its_freshness(
     )
     assert freshness_alert(fresh, None, NOON) is None
     assert freshness_alert(flow(), "2000-01-01T00:00:00+00:00", NOON) is None
+
+
+def test_files_in_quarantine_are_an_alert_with_their_reasons() -> None:
+    assert quarantined_alert("orders", []) is None
+    alert = quarantined_alert("orders", [(f"{number}.csv", "not UTF-8") for number in range(4)])
+    assert alert
+    assert alert.key == "orders:quarantined"
+    assert alert.text == (
+        "4 files in quarantine, such as 0.csv: not UTF-8; 1.csv: not UTF-8; 2.csv: not UTF-8\n"
+        "  strandline list orders\n  strandline files release orders 0.csv"
+    )
+
+
+def test_bad_records_are_an_alert_that_names_their_table() -> None:
+    assert bad_records_alert("orders", 0, "bronze/orders_bad") is None
+    alert = bad_records_alert("orders", 1, "bronze/orders_bad")
+    assert alert
+    assert (
+        alert.text
+        == "1 record did not parse, and is in table bronze/orders_bad\n  strandline show bronze/orders_bad"
+    )
