@@ -28,7 +28,7 @@ GONE = click.option(
     "--gone",
     "gone_files",
     type=click.Choice(["delete", "keep"]),
-    help="With --replace: what happens to rows of files that no longer exist at the source.",
+    help="If rows are replaced: what happens to rows of files that no longer exist at the source.",
 )
 DELETED = click.option(
     "--deleted",

@@ -145,16 +145,22 @@ def reset_command(context: Context, name: str, replace: bool, reason: str, yes: 
     help="After a change of root: how to treat files at or below the watermark that no entry lists. [default: "
     "late, if it has files that were loaded]",
 )
+@GONE
 @REASON
 @YES
 @shared_options
 def accept_command(
-    context: Context, name: str, below: Literal["late", "loaded"] | None, reason: str, yes: bool
+    context: Context,
+    name: str,
+    below: Literal["late", "loaded"] | None,
+    gone_files: GoneFiles | None,
+    reason: str,
+    yes: bool,
 ) -> None:
     """Accept a changed definition. The watermark stays; an unfinished slice is abandoned."""
     from resources.kinds.all_decisions import accept
 
-    _apply(context, name, accept(reason, below), reason, yes)
+    _apply(context, name, accept(reason, below, gone_files), reason, yes)
 
 
 @command.command("rewind")

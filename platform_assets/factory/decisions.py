@@ -92,6 +92,10 @@ class AcceptConfig(DecisionConfig):
         description="After a change of root: how to treat files at or below the watermark that no entry lists; by default "
         "late.",
     )
+    gone_files: GoneAnswer | None = Field(
+        default=None,
+        description="After a rewind that replaces rows: what happens to rows of files that the source lacks as it is defined now.",
+    )
 
 
 class ImportConfig(DecisionConfig):
@@ -157,7 +161,11 @@ class MergeSplitsConfig(SplitsConfig):
 _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder], str]] = {
     "state_accept": (
         AcceptConfig,
-        lambda config: decisions.accept(config.reason, config.below.value if config.below else None),
+        lambda config: decisions.accept(
+            config.reason,
+            config.below.value if config.below else None,
+            GoneAnswer.value_of(config.gone_files),
+        ),
         "Accept a changed definition.",
     ),
     "state_adopt": (

@@ -16,6 +16,7 @@ from partitions.plan import pluralize
 from partitions.spelling import first_few
 from resources.decisions.draft import Draft
 from resources.kinds.contract.decisions import KnowsFiles
+from resources.loop.definition_guard import changed_parts
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import GOES
@@ -96,6 +97,37 @@ def gone_above(
         commands = [f"{command} --gone {word} --reason TEXT" for word in get_args(GoneFiles)]
         raise gone_files_error(dataflow.name, rows, commands)
     return GoneRows(rows, answer)
+
+
+def gone_at_new_source(
+    platform: Opener, dataflow: Dataflow, last: Entry, answer: GoneFiles | None, options: str
+) -> GoneRows:
+    """Return the rows of files that a changed source lacks, if the next loads replace rows above the watermark.
+
+    Args:
+        platform: the resources.
+        dataflow: the dataflow as it is defined now.
+        last: the newest entry.
+        answer: what becomes of the rows; None: nobody has said.
+        options: the other options of the accept as typed, for the commands that answer.
+
+    Raises:
+        ConfigurationError: an answer, although the next loads replace no rows, or the source is the same.
+        NeedsDecision: code ``gone_files``, as for :func:`gone_above`.
+    """
+    replaces = last.replace_until is not None and not last.replace_table
+    changes = changed_parts(dataflow, last, platform.log) if replaces else ()
+    is_other_source = changes is None or any(change.part in ("source", "extensions") for change in changes)
+    if replaces and is_other_source:
+        words = f"strandline state accept {dataflow.name}{options}"
+        return gone_above(platform, dataflow, last, last.watermark, answer, replace=True, command=words)
+    if answer is not None:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: --gone decides about rows of missing files if an accept changes the source while loads replace rows after"
+            " a rewind: expected no --gone, found it without such a rewind or change. Run the command without it",
+            choices=(f"strandline state accept {dataflow.name}{options} --reason TEXT",),
+        )
+    return GoneRows()
 
 
 def gone_files_error(

@@ -27,7 +27,7 @@ from resources.decisions.draft import (
     require_entry,
 )
 from resources.decisions.files_in_table import held_rows
-from resources.decisions.gone_files import gone_above
+from resources.decisions.gone_files import gone_above, gone_at_new_source
 from resources.decisions.other_names import (
     other_names,
     refuse_other_names,
@@ -52,19 +52,22 @@ from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry
 
 
-def accept(reason: str, below: Below | None = None) -> DraftBuilder:
+def accept(reason: str, below: Below | None = None, gone_files: GoneFiles | None = None) -> DraftBuilder:
     """Keep the watermark under the definition as it is now.
 
     Args:
         reason: the operator's reason.
         below: whether files of a new root at or below the watermark that no entry knows are late or count
             as loaded; None: late, if the log knows other files of the root.
+        gone_files: while loads replace rows after a rewind, what becomes of the rows of files that the
+            source lacks as it is defined now.
 
     Raises:
         ConfigurationError: there is no state to keep, or no reason, or the watermark does not fit the
-            definition; code ``other_format``.
+            definition, or ``gone_files`` does not apply; code ``other_format``.
         NeedsDecision: code ``other_files``: the log knows no file of a new root, and ``below`` does not say
-            how to treat them; ``definition_changed``: the definition cannot use the state; ``tags_expire``.
+            how to treat them; ``gone_files``: the next loads replace rows, and the source lacks files of
+            such rows; ``definition_changed``: the definition cannot use the state; ``tags_expire``.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
@@ -99,8 +102,10 @@ def accept(reason: str, below: Below | None = None) -> DraftBuilder:
         entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         check_told_apart(dataflow, files, below)
         rows = [(*file.row, OTHER_ROOT) for file in files.loaded(below)]
+        options = f" --below {below}" if below else ""
+        gone_rows = gone_at_new_source(platform, dataflow, last, gone_files, options)
         notes = (*files.notes(below), *notes)
-        return Draft(entry, rows, notes=notes)
+        return gone_rows.added_to(Draft(entry, rows, notes=notes))
 
     return build_draft
 
