@@ -69,3 +69,23 @@ def test_accept_refuses_an_answer_about_missing_files_that_nothing_asks_for(
     feed.define(**change)
     refused = feed.cli("state", "accept", NAME, "--gone", "keep", "--reason", "because", "--yes")
     assert (refused.code, "expected no --gone" in refused.error["message"]) == (2, True)
+
+
+@pytest.mark.remedy("gone_files", "state accept --below --gone delete", "state accept --below --gone keep")
+@pytest.mark.parametrize(("answer", "rows"), [("delete", [1, 2, 3]), ("keep", [1, 2, 2, 3])])
+def test_the_answer_about_missing_files_keeps_the_answer_about_files_below(
+    make_feed: MakeFeed, answer: str, rows: list[int]
+) -> None:
+    feed = rewound(make_feed)
+    feed.define(source={"path": "./landing/a"})
+    feed.load()
+    feed.decide("rewind", "--to", "1", "--replace")
+    feed.define(source={"path": "./landing/b"})
+    (feed.landing / "b/1.ndjson").rename(feed.landing / "b/0.ndjson")
+    asked = feed.cli("state", "accept", NAME, "--below", "loaded", "--reason", "because", "--yes")
+    assert asked.error["choices"] == [
+        f"strandline state accept {NAME} --below loaded --gone {word} --reason TEXT"
+        for word in ("delete", "keep")
+    ]
+    feed.decide("accept", "--below", "loaded", "--gone", answer)
+    assert load_all(feed) == rows
