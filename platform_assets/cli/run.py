@@ -61,7 +61,7 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
         StrandlineError: if the only dataflow is held, or needs a decision, and the answer is JSON.
     """
     from platform_assets.cli.run_in_order import run_in_order
-    from platform_assets.cli.running import print_outcome
+    from platform_assets.cli.running import print_outcome, print_summary
     from platform_assets.cli.several import worst_exit_code
     from platform_assets.project import InvalidProject
 
@@ -78,7 +78,10 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
     ):
         raise error
     # For people, each outcome was printed when its run ended.
-    context.emit([outcome.as_json() for outcome in outcomes], lambda: None)
+    context.emit(
+        [outcome.as_json() for outcome in outcomes],
+        lambda: print_summary(context, outcomes) if len(outcomes) > 1 else None,
+    )
     # A skipped dataflow adds nothing to the failure above it.
     codes = [outcome.error.exit_code for outcome in outcomes if outcome.error and outcome.status != "skipped"]
     return worst_exit_code([0, *codes])

@@ -42,7 +42,7 @@ def run_in_order(
     for name in lineage.in_order(list(by_name)):
         if len(by_name) > 1:
             with suppress(OSError):
-                click.echo(f"{name} …", err=True)
+                click.echo(f"{name} …")
         upstream = lineage.upstream_dataflows(name)
         failed = [
             outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in upstream

@@ -18,7 +18,7 @@ from uuid import uuid4
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, shorten_to_line
+from partitions.errors import StrandlineError, shorten_to_line, strip_dataflow
 from partitions.plan import pluralize
 from partitions.request import DUE, Request
 from platform_assets.cli.context import Context
@@ -214,7 +214,7 @@ def _progress(step: Step, line: str) -> None:
 def print_progress(line: str) -> None:
     """Print a line of progress. A closed pipe or a full disk of a log is no reason for a run to fail."""
     with suppress(OSError):
-        click.echo(f"  {line}", err=True)
+        click.echo(f"  {line}")
 
 
 def print_outcome(context: Context, outcome: Outcome) -> None:
@@ -246,7 +246,28 @@ def _print_outcome(context: Context, outcome: Outcome) -> None:
         f"  watermark {before} -> {after}" if before != after else f"  watermark stays as it is: {after}"
     )
     for warning in outcome.new_warnings:
-        click.secho(f"  warning: {warning}", fg="yellow", err=True)
+        click.secho(f"  warning: {warning}", fg="yellow")
     if outcome.error is not None:
-        click.secho(f"  {outcome.error.message}", fg="red", err=True)
-        context.offer(outcome.error.choices, 4, err=True)
+        click.secho(f"  {outcome.error.message}", fg="red")
+        context.offer(outcome.error.choices, 4)
+
+
+def print_summary(context: Context, outcomes: Sequence[Outcome]) -> None:
+    """Print a table of several runs: what became of each dataflow, its rows, and the reason in a line."""
+    from rich.table import Column, Table
+
+    table = Table("dataflow", "result", Column("rows", justify="right"), "reason")
+    for outcome in outcomes:
+        table.add_row(outcome.dataflow, outcome.status, f"{outcome.rows:,}", context.hide(_reason(outcome)))
+    with suppress(OSError):
+        context.console.print(table)
+
+
+def _reason(outcome: Outcome) -> str:
+    """Return why a run did what it did, in a line."""
+    if outcome.error is not None:
+        return shorten_to_line(strip_dataflow(outcome.dataflow, outcome.error.message))
+    if not outcome.committed and outcome.plan is not None:
+        return outcome.plan.why
+    kind = outcome.newest.kind if outcome.newest else None
+    return f"up to {in_words(kind, outcome.after)}" if outcome.committed else ""

@@ -15,6 +15,7 @@ from dagster import EventLogEntry
 from dagster._core.storage.event_log.sqlite import SqliteEventLogStorage
 from sqlalchemy.exc import OperationalError
 
+from partitions.errors import SourceError
 from platform_assets.cli import running
 from platform_assets.cli.context import Context
 from platform_assets.cli.main import strandline
@@ -48,9 +49,9 @@ def test_a_repeated_warning_stays_in_json_alone(capsys: pytest.CaptureFixture[st
     made = outcome()
     made.warnings, made.repeated = ["names do not sort", "skipped b"], frozenset(["names do not sort"])
     running.print_outcome(Context(), made)
-    err = capsys.readouterr().err
-    assert "warning: skipped b" in err
-    assert "names do not sort" not in err
+    out = capsys.readouterr().out
+    assert "warning: skipped b" in out
+    assert "names do not sort" not in out
     assert made.as_json()["warnings"] == ["names do not sort", "skipped b"]
 
 
@@ -157,3 +158,19 @@ def test_the_version_is_that_of_the_package() -> None:
     answer = CliRunner().invoke(strandline, ["--version"])
     assert answer.exit_code == 0
     assert answer.output == "strandline 0.1.0 (checkout)\n"
+
+
+def test_several_runs_end_with_a_table_of_what_became_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = Outcome(
+        "orders", None, {}, 0, error=SourceError("dataflow orders: no such bucket\nsee its name")
+    )
+    running.print_summary(Context(), [outcome(), failed])
+    lines = [
+        [cell.strip() for cell in line.strip("│ \n").split("│")]
+        for line in capsys.readouterr().out.splitlines()
+        if "│" in line
+    ]
+    assert lines == [
+        ["flow", "committed", "3", "up to c.ndjson"],
+        ["orders", "failed", "0", "no such bucket; see its name"],
+    ]

@@ -23,4 +23,4 @@ def test_a_broken_file_is_told_and_others_watched(tmp_path: Path, capsys: pytest
         watch.run_new_work()
         watch.end()
     assert (watch.names, watch.folders) == (["orders"], {tmp_path / "landing"})
-    assert capsys.readouterr().err == "  broken: its file has errors; run `strandline validate`\n"
+    assert capsys.readouterr().out == "  broken: its file has errors; run `strandline validate`\n"
