@@ -125,7 +125,6 @@ def gone_at_new_source(
         raise ConfigurationError(
             f"dataflow {dataflow.name}: --gone decides about rows of missing files if an accept changes the source while loads replace rows after"
             " a rewind: expected no --gone, found it without such a rewind or change. Run the command without it",
-            choices=(f"strandline state accept {dataflow.name}{options} --reason TEXT",),
         )
     return GoneRows()
 

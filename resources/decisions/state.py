@@ -102,7 +102,7 @@ def accept(reason: str, below: Below | None = None, gone_files: GoneFiles | None
         entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         check_told_apart(dataflow, files, below)
         rows = [(*file.row, OTHER_ROOT) for file in files.loaded(below)]
-        options = f" --below {below}" if below else ""
+        options = " --below late" if below == "late" else " --below loaded" if below == "loaded" else ""
         gone_rows = gone_at_new_source(platform, dataflow, last, gone_files, options)
         notes = (*files.notes(below), *notes)
         return gone_rows.added_to(Draft(entry, rows, notes=notes))

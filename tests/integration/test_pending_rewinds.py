@@ -71,21 +71,26 @@ def test_accept_refuses_an_answer_about_missing_files_that_nothing_asks_for(
     assert (refused.code, "expected no --gone" in refused.error["message"]) == (2, True)
 
 
-@pytest.mark.remedy("gone_files", "state accept --below --gone delete", "state accept --below --gone keep")
+@pytest.mark.remedy("gone_files", "state accept --below loaded --gone delete")
+@pytest.mark.remedy("gone_files", "state accept --below loaded --gone keep")
+@pytest.mark.remedy("gone_files", "state accept --below late --gone delete")
+@pytest.mark.remedy("gone_files", "state accept --below late --gone keep")
 @pytest.mark.parametrize(("answer", "rows"), [("delete", [1, 2, 3]), ("keep", [1, 2, 2, 3])])
-def test_the_answer_about_missing_files_keeps_the_answer_about_files_below(
-    make_feed: MakeFeed, answer: str, rows: list[int]
+@pytest.mark.parametrize(("below", "other_row"), [("loaded", 1), ("late", 0)])
+def test_the_answer_about_missing_files_stands_beside_the_answer_about_files_below(
+    make_feed: MakeFeed, below: str, other_row: int, answer: str, rows: list[int]
 ) -> None:
     feed = rewound(make_feed)
     feed.define(source={"path": "./landing/a"})
     feed.load()
     feed.decide("rewind", "--to", "1", "--replace")
     feed.define(source={"path": "./landing/b"})
-    (feed.landing / "b/1.ndjson").rename(feed.landing / "b/0.ndjson")
-    asked = feed.cli("state", "accept", NAME, "--below", "loaded", "--reason", "because", "--yes")
+    (feed.landing / "b/1.ndjson").unlink()
+    feed.put("b/0.ndjson", other_row)
+    asked = feed.cli("state", "accept", NAME, "--below", below, "--reason", "because", "--yes")
     assert asked.error["choices"] == [
-        f"strandline state accept {NAME} --below loaded --gone {word} --reason TEXT"
+        f"strandline state accept {NAME} --below {below} --gone {word} --reason TEXT"
         for word in ("delete", "keep")
     ]
-    feed.decide("accept", "--below", "loaded", "--gone", answer)
-    assert load_all(feed) == rows
+    feed.decide("accept", "--below", below, "--gone", answer)
+    assert load_all(feed) == ([0, *rows] if below == "late" else rows)
