@@ -22,6 +22,11 @@ from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.exporting import export_lines
 
 _NUMBER = click.IntRange(0)
+_LOAD_OR_SKIP = click.option(
+    "--deleted",
+    type=click.Choice(["load", "skip"]),
+    help="What becomes of rows that others may have deleted from the table: they are loaded again, or count as loaded.",
+)
 _REPLACE = click.option(
     "--replace",
     is_flag=True,
@@ -214,11 +219,7 @@ def set_command(context: Context, name: str, watermark: str, reason: str, yes: b
 
 @command.command("adopt")
 @click.argument("name")
-@click.option(
-    "--deleted",
-    type=click.Choice(["load", "skip"]),
-    help="What becomes of rows that others may have deleted from the table: they are loaded again, or count as loaded.",
-)
+@_LOAD_OR_SKIP
 @REASON
 @YES
 @shared_options
@@ -232,10 +233,13 @@ def adopt_command(context: Context, name: str, deleted: DeletedRows | None, reas
 @command.command("import")
 @click.argument("name")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@_LOAD_OR_SKIP
 @REASON
 @YES
 @shared_options
-def import_command(context: Context, name: str, file: Path, reason: str, yes: bool) -> None:
+def import_command(
+    context: Context, name: str, file: Path, deleted: DeletedRows | None, reason: str, yes: bool
+) -> None:
     """Restore the state of an export.
 
     That is its entries, lists, quarantine and watermark.
@@ -246,7 +250,7 @@ def import_command(context: Context, name: str, file: Path, reason: str, yes: bo
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file}: expected a file of `strandline state export`: {error}") from error
-    _apply(context, name, import_entries(reason, lines), reason, yes)
+    _apply(context, name, import_entries(reason, lines, deleted), reason, yes)
 
 
 def _apply(context: Context, name: str, build_draft: Any, reason: str, yes: bool) -> None:

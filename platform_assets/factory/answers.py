@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from partitions.path.gone import GoneFiles
+from resources.kinds.contract.lost_rows import DeletedRows
 
 
 class GoneAnswer(StrEnum):
@@ -24,6 +25,11 @@ class DeletedAnswer(StrEnum):
 
     load = "load"
     skip = "skip"
+
+    @classmethod
+    def value_of(cls, answer: DeletedAnswer | None) -> DeletedRows | None:
+        """Return the answer as decisions take it."""
+        return None if answer is None else answer.value
 
 
 class FilesBelow(StrEnum):

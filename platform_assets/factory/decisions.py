@@ -102,6 +102,10 @@ class ImportConfig(DecisionConfig):
     """The fields of ``state import``."""
 
     lines: list[str] = Field(description="The lines of `strandline state export`.")
+    deleted: DeletedAnswer | None = Field(
+        default=None,
+        description="What becomes of rows that others may have deleted from the table since the export.",
+    )
 
 
 class ViewConfig(Config):
@@ -170,9 +174,7 @@ _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder],
     ),
     "state_adopt": (
         AdoptConfig,
-        lambda config: decisions.adopt(
-            config.reason, None if config.deleted is None else config.deleted.value
-        ),
+        lambda config: decisions.adopt(config.reason, DeletedAnswer.value_of(config.deleted)),
         "Take the watermark derived from the table.",
     ),
     "state_reset": (
@@ -198,7 +200,9 @@ _DECISIONS: dict[str, tuple[type[DecisionConfig], Callable[[Any], DraftBuilder],
     ),
     "state_import": (
         ImportConfig,
-        lambda config: decisions.import_entries(config.reason, config.lines),
+        lambda config: decisions.import_entries(
+            config.reason, config.lines, DeletedAnswer.value_of(config.deleted)
+        ),
         "Restore the state of an export: entries, lists, quarantine and watermark.",
     ),
     "files_release": (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -22,12 +21,11 @@ from resources.decisions.other_names import (
     without_other_names,
 )
 from resources.decisions.pending_reset import take_back_reset
-from resources.decisions.reasons import DELETED
+from resources.decisions.returning_rows import ReturningRows, check_returning_rows, loaded_before
 from resources.kinds.contract.decisions import KnowsBounds, KnowsFiles, NeverGoesBack, StateRules
 from resources.kinds.contract.lost_rows import (
     DeletedRows,
     LostRows,
-    check_lost_rows,
     fields_of_counts,
     lost_by_log,
     lost_since_created,
@@ -38,7 +36,6 @@ from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import AdoptableState, adopted_state
 from resources.tables.contract.commits import TableCommit
-from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
 
 _STATE_FIELDS = ("since", "replace_until", "modified", "pinned")
@@ -89,10 +86,9 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
         names = other_names(rules, last, text)
         rows = without_other_names(held_rows(rules, last, base, text, beyond=beyond), names)
         kept_rows = take_back_reset(platform, dataflow, base, text, rows.files)
-        doubtful = _files_to_ask_about(rules, last, base, adopted, rows)
-        knows_loads = _knows_loads(last, base)
-        lost_rows = _lost_rows(platform, dataflow, base, adopted, rows, doubtful, knows_loads=knows_loads)
-        notes = _check_deleted(dataflow, rows, lost_rows, deleted)
+        doubtful = _files_to_ask_about(platform, dataflow, last, adopted, rows)
+        returning = _returning_rows(platform, dataflow, base, adopted, rows, doubtful, deleted)
+        notes = _check_deleted(dataflow, rows, returning)
         check_unsure_names(dataflow, names, deleted)
         inherited = _inherited_fields(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
@@ -105,57 +101,42 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
             reason,
             watermark=text,
             takes_table=True,
-            **fields_of_counts(target, _lost_for_entry(target, base, adopted, lost_rows, deleted)),
+            **fields_of_counts(target, returning.lost_afterwards),
             **table_fields(dataflow, newest_commit),
             **{**inherited, "replace_table": False, **kept_rows.fields},
         )
-        draft = rows.draft(entry)
-        skips = deleted == "skip" and notes  # an answer that nobody has asked for skips nothing
-        skipped = [(*file.row, DELETED) for file in doubtful] if skips else []
-        draft = rows.without(doubtful).draft(entry) if skipped else draft
-        draft = replace(draft, files=[*draft.files, *skipped], notes=(*draft.notes, *kept_rows.notes, *notes))
+        draft = rows.without(returning.skipped_files).draft(entry)
+        notes = (*draft.notes, *kept_rows.notes, *notes)
+        draft = replace(draft, files=[*draft.files, *returning.skipped], notes=notes)
         return with_other_names(draft, names, deleted)
 
     return build_draft
 
 
-def _knows_loads(last: Entry | None, base: Entry | None) -> bool:
-    """Return whether the log knows what was loaded up to the adopted commit, so that nothing comes back."""
-    return base is not None and (last is None or base.number > last.era)
-
-
 def _files_to_ask_about(
-    rules: StateRules, last: Entry | None, base: Entry | None, adopted: AdoptableState | None, rows: HeldRows
+    platform: Opener, dataflow: Dataflow, last: Entry | None, adopted: AdoptableState | None, rows: HeldRows
 ) -> Sequence[SourceFile]:
     """Return files without a row that may have been loaded: others may have deleted their rows.
 
     What the log knows as never loaded is late, and nobody has to be asked. A log that is older than the table
     does not know that.
     """
-    if _knows_loads(last, base) or not isinstance(rules, KnowsFiles) or rows.counts is None:
+    if rows.files.knows_loads or rows.counts is None:
         return ()
     missing = rows.files.missing
     if last is None or (adopted is not None and adopted.number > last.number) or not missing:
         return missing
-    with suppress(CorruptWatermark):
-        never_loaded = {file.path for file in rules.not_ingested(missing, last)}
-        return [file for file in missing if file.path not in never_loaded]
-    return missing
+    return loaded_before(platform.log, dataflow.name, platform.rules(dataflow), last, missing)
 
 
-def _check_deleted(
-    dataflow: Dataflow, rows: HeldRows, lost_rows: LostRows | None, deleted: DeletedRows | None
-) -> tuple[str, ...]:
-    """Return notes on rows that others may have deleted; raise if ``deleted`` does not say their fate.
+def _check_deleted(dataflow: Dataflow, rows: HeldRows, returning: ReturningRows) -> tuple[str, ...]:
+    """Return notes on rows that others may have deleted; raise if the answer does not say their fate.
 
     Raises:
-        ConfigurationError: rows above a column cannot be skipped.
+        ConfigurationError: rows above a column, or of files that nothing names, cannot be skipped.
         NeedsDecision: code ``deleted_rows``.
     """
-    if lost_rows is None:
-        return ()
-    can_skip = rows.knows_files and (lost_rows.are_none or bool(lost_rows.files))
-    if deleted == "skip" and not can_skip:
+    if returning.answer == "skip" and not returning.can_skip and not returning.lost_rows.are_none:
         why = (
             "nothing tells which files the rows are of"
             if rows.knows_files
@@ -169,53 +150,35 @@ def _check_deleted(
                 f"strandline state set {dataflow.name} JSON --reason TEXT",
             ),
         )
-    command = f"strandline state adopt {dataflow.name} --deleted"
-    answers = ["load", "skip"] if can_skip else ["load"]
-    notes = check_lost_rows(
-        dataflow.name, lost_rows, deleted, [f"{command} {answer} --reason TEXT" for answer in answers]
-    )
+    notes = check_returning_rows(dataflow.name, returning, f"strandline state adopt {dataflow.name}")
     return (*notes, _OF_MISSING_FILES) if notes and rows.knows_files else notes
 
 
-def _lost_rows(
+def _returning_rows(
     platform: Opener,
     dataflow: Dataflow,
     base: Entry | None,
     adopted: AdoptableState | None,
     rows: HeldRows,
     doubtful: Sequence[SourceFile],
-    *,
-    knows_loads: bool,
-) -> LostRows | None:
-    """Return the rows that others may have deleted and that may come back; None if none can.
+    deleted: DeletedRows | None,
+) -> ReturningRows:
+    """Return the rows that others may have deleted and that may come back.
 
     Deleted rows of files that the source lacks now come back with their file, which nothing names.
     """
     rules, table = platform.rules(dataflow), platform.table(dataflow)
-    if rows.counts is not None and not knows_loads:
-        lost_rows = lost_since_created(table, adopted.app_id if adopted else None, sum(rows.counts.values()))
-        if doubtful:
-            return replace(lost_rows, files=tuple(file.path for file in doubtful))
-        return lost_rows if lost_rows.rows else None
-    if base is None and isinstance(rules, KnowsBounds) and adopted is not None:
-        return lost_since_created(table, adopted.app_id, table.contents.count_rows())
-    return None
-
-
-def _lost_for_entry(
-    table: Table,
-    base: Entry | None,
-    adopted: AdoptableState | None,
-    lost_rows: LostRows | None,
-    deleted: DeletedRows | None,
-) -> LostRows:
-    """Return the rows that the table lacks after an adopt, for later decisions.
-
-    Nothing tells how many of the rows that ``deleted`` lets in again come back.
-    """
-    if lost_rows is not None and not lost_rows.are_none and deleted == "load":
-        return LostRows(None)
-    return lost_by_log(table, base, adopted.app_id if adopted else None)
+    app_id = adopted.app_id if adopted else None
+    in_all, lost_rows = lost_by_log(table, base, app_id), LostRows()
+    if rows.counts is not None and not rows.files.knows_loads:
+        present_rows = sum(rows.counts.values())
+        lost_rows = in_all if base is not None else lost_since_created(table, app_id, present_rows)
+        lost_rows = replace(lost_rows, files=tuple(file.path for file in doubtful))
+        if lost_rows.rows is None and not doubtful:
+            lost_rows = LostRows()
+    elif base is None and isinstance(rules, KnowsBounds) and adopted is not None:
+        lost_rows = in_all
+    return ReturningRows(lost_rows, doubtful, in_all, deleted, can_skip=bool(doubtful))
 
 
 def _nothing_to_adopt(dataflow: Dataflow, rules: StateRules) -> NeedsDecision:

@@ -28,8 +28,16 @@ from resources.decisions.other_names import (
 )
 from resources.decisions.pending_reset import take_back_reset
 from resources.decisions.reasons import IN_TABLE, WITH_ROWS
+from resources.decisions.returning_rows import ReturningRows, check_returning_rows, returning_rows
 from resources.decisions.taken_over import check_not_behind
 from resources.kinds.contract.decisions import NeverGoesBack
+from resources.kinds.contract.lost_rows import (
+    DeletedRows,
+    LostRows,
+    fields_of_counts,
+    lost_in_all,
+    lost_since_created,
+)
 from resources.loop.definition_guard import check_watermark_form
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
@@ -44,16 +52,24 @@ _OF_STATE = ("since", "modified", "total_files", "replace_until")
 """Fields of an entry, beside its watermark and its lists, that decide how the next slice is planned."""
 
 
-def import_entries(reason: str, lines: Sequence[str]) -> DraftBuilder:
+def import_entries(reason: str, lines: Sequence[str], deleted: DeletedRows | None = None) -> DraftBuilder:
     """Take the state of an export with its files and quarantine; also its history if the log is lost.
+
+    Args:
+        reason: the operator's reason.
+        lines: the lines of the export.
+        deleted: if the export is older than the table, what becomes of rows that others deleted and that
+            are read again: ``skip`` counts files at or below the watermark without a row as loaded.
 
     Raises:
         ConfigurationError: the text is no export of a dataflow of this kind, or there is no reason; code
             ``other_format``.
         NeedsDecision: code ``no_rewind``: it is older than the loaded state, and the kind cannot go back;
-            ``definition_changed``: its watermark does not fit the definition; ``tags_expire``.
+            ``definition_changed``: its watermark does not fit the definition; ``deleted_rows``: rows that
+            others deleted would come back, and ``deleted`` does not say what becomes of them;
+            ``tags_expire``.
     """
-    return _ImportedLog(reason, tuple(lines))
+    return _ImportedLog(reason, tuple(lines), deleted)
 
 
 @dataclass(frozen=True)
@@ -63,10 +79,12 @@ class _ImportedLog:
     Attributes:
         reason: the operator's reason.
         lines: the lines of the export.
+        deleted: what becomes of rows that others deleted since the export; None: nobody has said.
     """
 
     reason: str
     lines: tuple[str, ...]
+    deleted: DeletedRows | None = None
 
     def restore(self, log: WatermarkLog, dataflow: Dataflow) -> None:
         """Store the exported objects that a log lacks, if it is gone or the beginning of the exported log."""
@@ -82,25 +100,24 @@ class _ImportedLog:
         stores = platform if is_restored else platform.with_log(export.log)
         rules = stores.rules(dataflow)
         check_watermark_form(dataflow, base, stores.log, platform.folder)
-        is_initial = is_empty(base.state())
-        watermark = base.watermark if is_initial else rules.parse_watermark(base.watermark)
+        watermark = base.watermark if is_empty(base.state()) else rules.parse_watermark(base.watermark)
         rows = held_rows(rules, base, base, watermark, beyond=True)
-        rows, freed = with_newer_records(platform, dataflow, None if is_restored else last, base, rows)
+        newer = None if is_restored else last
+        rows, freed = with_newer_records(platform, dataflow, newer, base, rows)
         names = other_names(platform.rules(dataflow), last, watermark)
         if not is_restored:
             refuse_other_names(dataflow, names, "this import")
             rows = without_other_names(rows, names)
         check_not_behind(platform, dataflow, rules, last, watermark)
+        returning = _returning_rows(platform, stores, dataflow, newer, base, watermark, rows, self.deleted)
+        deleted_notes = _check_deleted(dataflow, returning)
+        rows = rows.without(returning.skipped_files)
         kept_rows = take_back_reset(platform, dataflow, base, watermark, rows.files)
         until = (
             rows.files.replace_until
             or kept_rows.fields.get("replace_until")
             or _rows_above(stores, dataflow, base)
         )
-        changes: dict[str, Any] = {name: getattr(base, name) for name in _OF_STATE}
-        # Rows stay: a reset that is pending in the export, or here, empties the table no more.
-        changes |= {"replace_table": False} | ({"replace_until": until} if until else {})
-        changes |= {"app_id": base.app_id} if last is None else {}
         entry = draft_entry(
             platform,
             dataflow,
@@ -109,9 +126,9 @@ class _ImportedLog:
             self.reason,
             watermark=watermark,
             takes_table=True,
-            total_rows=platform.table(dataflow).contents.count_rows(),
+            **fields_of_counts(platform.table(dataflow), returning.lost_afterwards),
             pinned=_pinned(platform, dataflow, base, export.log),
-            **changes,
+            **_fields_of_state(base, last, until),
         )
         draft = _with_new_files(rows, entry) if is_restored else with_other_names(rows.draft(entry), names)
         deletes = None if is_restored else deletes_in_force(export.log, base)
@@ -121,9 +138,10 @@ class _ImportedLog:
             *(kept_rows.notes or _again(until, rows)),
             *_without_rows(rows),
             *freed,
+            *deleted_notes,
             *(describe_doubtful_names(names) if is_restored else ()),
         )
-        return replace(draft, deletes=deletes, notes=notes)
+        return replace(draft, files=[*draft.files, *returning.skipped], deletes=deletes, notes=notes)
 
     def _export(self, dataflow: Dataflow) -> ExportedLog:
         """Return the parsed export of a dataflow of this kind.
@@ -153,6 +171,69 @@ def _with_new_files(rows: HeldRows, entry: Entry) -> Draft:
         files=in_table,
         quarantine=quarantine,
     )
+
+
+def _fields_of_state(base: Entry, last: Entry | None, until: str | None) -> dict[str, Any]:
+    """Return the fields of the exported state.
+
+    Rows stay: a reset that is pending in the export, or here, empties the table no more.
+    """
+    fields: dict[str, Any] = {name: getattr(base, name) for name in _OF_STATE}
+    fields |= {"replace_table": False} | ({"replace_until": until} if until else {})
+    return fields | ({"app_id": base.app_id} if last is None else {})
+
+
+def _check_deleted(dataflow: Dataflow, returning: ReturningRows) -> tuple[str, ...]:
+    """Return notes on rows that come back; raise if the answer does not say their fate."""
+    return check_returning_rows(dataflow.name, returning, f"strandline state import {dataflow.name} FILE")
+
+
+def _returning_rows(
+    platform: Opener,
+    exported: Opener,
+    dataflow: Dataflow,
+    newer: Entry | None,
+    base: Entry,
+    watermark: str,
+    rows: HeldRows,
+    deleted: DeletedRows | None,
+) -> ReturningRows:
+    """Return the rows that others deleted and that come back by an import.
+
+    ``newer`` is the newest entry of a log that has gone on; None if the log was lost.
+    """
+    if newer is None:
+        return _loaded_since_export(exported, dataflow, base, watermark, rows, deleted)
+    past = platform.log.find(dataflow.name, base.number)
+    to = base.number if past and past.id == base.id else 0
+    return returning_rows(platform, dataflow, newer, watermark, rows.files.missing, deleted, to=to)
+
+
+def _loaded_since_export(
+    platform: Opener,
+    dataflow: Dataflow,
+    base: Entry,
+    watermark: str,
+    rows: HeldRows,
+    deleted: DeletedRows | None,
+) -> ReturningRows:
+    """Return the rows that others deleted and that come back by an import into a lost log.
+
+    Nothing comes back unless the table has commits after the export: the log does not know what they loaded.
+    """
+    table, planning = platform.table(dataflow), platform.kind(dataflow).planning
+    adopted = None
+    with suppress(NeedsDecision, ConfigurationError):  # the table tells no state
+        adopted = adopted_state(table, base.app_id)
+    if adopted is None or adopted.number <= base.number:
+        return ReturningRows(LostRows(), in_all=lost_in_all(table, base))
+    in_all = lost_since_created(table, base.app_id, table.contents.count_rows())
+    reads_again = adopted.state is None or not planning.covers(watermark, adopted.state)
+    missing = rows.files.missing
+    lost_rows = LostRows()
+    if missing or reads_again:
+        lost_rows = replace(in_all, files=tuple(file.path for file in missing))
+    return ReturningRows(lost_rows, missing, in_all, deleted, can_skip=bool(missing) and not reads_again)
 
 
 def _rows_above(platform: Opener, dataflow: Dataflow, base: Entry) -> str | None:

@@ -5,6 +5,8 @@ See docs/reference/state.md.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -36,8 +38,9 @@ from resources.decisions.other_names import (
 )
 from resources.decisions.other_root import Below, check_told_apart, files_of_root
 from resources.decisions.reasons import OTHER_ROOT
+from resources.decisions.returning_rows import returning_rows
 from resources.decisions.taken_over import passed_over
-from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, TellsLostRows
+from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, OtherNames, TellsLostRows
 from resources.kinds.contract.lost_rows import (
     DeletedRows,
     LostRows,
@@ -171,6 +174,9 @@ def rewind(
         gone_rows = gone_above(
             platform, dataflow, last, watermark, gone_files, replace=replace, command=words
         )
+        if takes_back:
+            draft = _taken_back(platform, dataflow, last, to, reason, changes, names, deleted, words)
+            return gone_rows.added_to(draft)
         answers = [f"{words} --deleted load --reason TEXT"]
         lost_rows = _lost_above(platform, dataflow, last, watermark)
         if deleted == "load" and is_empty(
@@ -179,18 +185,41 @@ def rewind(
             row_count = platform.table(dataflow).contents.count_rows()
             changes |= {"total_rows": min(last.total_rows, row_count), "lost_rows": 0}
         gone_rows = gone_rows.with_notes(check_lost_rows(dataflow.name, lost_rows, deleted, answers))
-        if not takes_back:
-            entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes)
-            _check_rows_exist(platform, dataflow, last, entry)
-            return gone_rows.added_to(Draft(entry))
-        # Back to before a reset, which is taken back: the rows below that watermark stay, and their files were ingested.
-        rows = without_other_names(held_rows(rules, last, None, watermark), names)
-        entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes, replace_table=False)
-        if not isinstance(rules, KnowsFiles) or not rules.replaces_reloaded_rows():  # rows tell no file
-            _check_rows_exist(platform, dataflow, last, entry)
-        return gone_rows.added_to(with_other_names(rows.draft(entry), names))
+        entry = draft_entry(platform, dataflow, last, "rewind", reason, **changes)
+        _check_rows_exist(platform, dataflow, last, entry)
+        return gone_rows.added_to(Draft(entry))
 
     return build_draft
+
+
+def _taken_back(
+    platform: Opener,
+    dataflow: Dataflow,
+    last: Entry,
+    to: int,
+    reason: str,
+    changes: Mapping[str, Any],
+    names: OtherNames,
+    deleted: DeletedRows | None,
+    command: str,
+) -> Draft:
+    """Return the draft of a rewind to before a reset, adopt or import, which it takes back.
+
+    The rows below the entry's watermark stay, and their files were ingested.
+    """
+    rules, watermark = platform.rules(dataflow), str(changes["watermark"])
+    rows = without_other_names(held_rows(rules, last, None, watermark), names)
+    returning = returning_rows(platform, dataflow, last, watermark, rows.files.missing, deleted, to=to)
+    notes = check_lost_rows(
+        dataflow.name, returning.lost_rows, deleted, [f"{command} --deleted load --reason TEXT"]
+    )
+    counts = fields_of_counts(platform.table(dataflow), returning.lost_afterwards)
+    fields = {**changes, **counts, "replace_table": False}
+    entry = draft_entry(platform, dataflow, last, "rewind", reason, **fields)
+    if not isinstance(rules, KnowsFiles) or not rules.replaces_reloaded_rows():  # rows tell no file
+        _check_rows_exist(platform, dataflow, last, entry)
+    draft = with_other_names(rows.draft(entry), names)
+    return dataclasses.replace(draft, notes=(*draft.notes, *notes))
 
 
 def _lost_above(platform: Opener, dataflow: Dataflow, last: Entry, watermark: str) -> LostRows:

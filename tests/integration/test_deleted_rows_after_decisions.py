@@ -50,7 +50,7 @@ def take_table(feed: Feed, how: str) -> None:
     elif how == "set":
         feed.decide("set", '{"path": "d5/5.ndjson"}')
     else:
-        feed.decide("adopt")
+        feed.decide("adopt", "--deleted", "load")
 
 
 @AGAIN
@@ -108,3 +108,122 @@ def test_after_rows_were_let_in_a_replay_says_that_it_cannot_know_what_is_missin
     assert "nothing tells whether others have deleted rows" in asked.error["message"]
     assert feed.cli(*REPLAY, "--deleted", "load").code == 0
     assert feed.ids == [1, 2, 3]
+
+
+def export(feed: Feed) -> str:
+    """Write an export; return its path."""
+    file = feed.folder / "export.jsonl"
+    file.write_text(feed.command("state", "export", NAME).out)
+    return str(file)
+
+
+def sweep(feed: Feed) -> None:
+    """Load what is new, then what is late."""
+    feed.load()
+    feed.command("late", NAME)
+
+
+def imports(feed: Feed, file: str, *more: str) -> Answer:
+    """Import an export."""
+    return feed.cli("state", "import", NAME, file, *more, "--reason", "x", "--yes")
+
+
+@pytest.mark.remedy("configuration", "state import --deleted load")
+@pytest.mark.parametrize("is_lost", [False, True], ids=["log", "lost log"])
+@pytest.mark.parametrize("rows", [(4, 44), (44,)], ids=["part of a file", "whole file"])
+def test_an_import_asks_about_deleted_rows_that_it_reads_again(
+    make_feed: MakeFeed, rows: tuple[int, ...], is_lost: bool
+) -> None:
+    feed = load_three(make_feed)
+    file = export(feed)
+    feed.put("d4/4.ndjson", *rows)
+    feed.load()
+    delete_by_hand(feed, 44)
+    if is_lost:
+        shutil.rmtree(feed.state)
+    assert stops(imports(feed, file))
+    refused = imports(feed, file, "--deleted", "skip")
+    assert (refused.code, "expected --deleted load" in refused.error["message"]) == (2, True)
+    assert "1 row" in feed.decide("import", file, "--deleted", "load").err
+    sweep(feed)
+    assert feed.ids == sorted([1, 2, 3, *rows])
+
+
+@pytest.mark.remedy("deleted_rows", "state import --deleted load", "state import --deleted skip")
+@pytest.mark.parametrize(("answer", "ids"), [("load", [1, 2, 3, 9]), ("skip", [1, 2, 3])])
+def test_an_import_asks_about_a_late_file_whose_rows_others_deleted(
+    make_feed: MakeFeed, answer: str, ids: list[int]
+) -> None:
+    feed = load_three(make_feed)
+    file = export(feed)
+    feed.put("d2/9.ndjson", 9)
+    feed.command("late", NAME)
+    delete_by_hand(feed, 9)
+    asked = imports(feed, file)
+    assert stops(asked)
+    assert "1 row of d2/9.ndjson" in asked.error["message"]
+    feed.decide("import", file, "--deleted", answer)
+    sweep(feed)
+    assert feed.ids == ids
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["log", "lost log"])
+def test_an_import_asks_nothing_if_no_row_was_deleted(make_feed: MakeFeed, is_lost: bool) -> None:
+    feed = load_three(make_feed)
+    file = export(feed)
+    feed.put("d4/4.ndjson", 4)
+    feed.put("d2/9.ndjson", 9)
+    sweep(feed)
+    feed.put("d1/8.ndjson", 8)
+    if is_lost:
+        shutil.rmtree(feed.state)
+    assert imports(feed, file, "--deleted", "skip").code == 0
+    sweep(feed)
+    assert feed.ids == [1, 2, 3, 4, 8, 9]
+
+
+def test_a_row_below_an_imported_watermark_is_asked_about_when_it_is_read_again(make_feed: MakeFeed) -> None:
+    feed = load_three(make_feed, rows=2)
+    file = export(feed)
+    feed.put("d4/4.ndjson", 4)
+    feed.load()
+    delete_by_hand(feed, 20)
+    assert imports(feed, file).code == 0
+    feed.load()
+    assert stops(feed.cli(*REWIND))
+    assert stops(feed.cli(*REPLAY))
+
+
+@pytest.mark.parametrize("how", ["reset adopt", "reset rewind", "adopt rewind", "lost list"])
+def test_a_file_without_rows_is_not_late_before_an_operator_says_so(make_feed: MakeFeed, how: str) -> None:
+    feed = load_three(make_feed)
+    delete_by_hand(feed, 2)
+    if how.startswith("reset"):
+        feed.decide("reset", "--replace")
+    if how == "adopt rewind":
+        feed.decide("adopt")
+    if how == "lost list":
+        shutil.rmtree(feed.state / "files")
+    verb, *options = ["rewind", "--to", "3", "--replace"] if how.endswith("rewind") else ["adopt"]
+    asked = feed.cli("state", verb, NAME, *options, "--reason", "x", "--yes")
+    assert stops(asked)
+    assert "1 row of d2/2.ndjson" in asked.error["message"]
+    feed.decide(verb, *options, "--deleted", "load")
+    sweep(feed)
+    assert feed.ids == [1, 2, 3]
+
+
+@pytest.mark.parametrize("how", ["reset adopt", "reset rewind", "adopt rewind", "lost list"])
+def test_a_file_that_was_never_loaded_is_late_without_a_question(make_feed: MakeFeed, how: str) -> None:
+    feed = load_three(make_feed)
+    feed.put("d2/9.ndjson", 9)
+    if how.startswith("reset"):
+        feed.decide("reset", "--replace")
+    if how == "adopt rewind":
+        feed.decide("adopt")
+    if how == "lost list":
+        shutil.rmtree(feed.state / "files")
+    verb, *options = ["rewind", "--to", "3", "--replace"] if how.endswith("rewind") else ["adopt"]
+    feed.decide(verb, *options)
+    sweep(feed)
+    assert feed.ids == [1, 2, 3, 9]

@@ -173,7 +173,7 @@ def _making(world: _Histories, decision: Sequence[Any]) -> decisions.DraftBuilde
         case "accept":
             return decisions.accept("any")
         case "import":
-            return decisions.import_entries("any", world.export) if world.export else None
+            return decisions.import_entries("any", world.export, answers[0]) if world.export else None
         case "set":
             making = world._set(answers[0])
             return None if isinstance(making, str) else making
@@ -244,8 +244,8 @@ _DECISIONS = st.one_of(
         st.sampled_from(_ANSWERS),
     ),
     st.tuples(st.just("reset"), st.booleans()),
-    st.tuples(st.just("adopt"), st.sampled_from([None, "load", "skip"])),
-    st.tuples(st.sampled_from(["accept", "import", "unprocess"])),
+    st.tuples(st.sampled_from(["adopt", "import"]), st.sampled_from([None, "load", "skip"])),
+    st.tuples(st.sampled_from(["accept", "unprocess"])),
     st.tuples(st.just("set"), st.integers(1, 2)),
 )
 _CONFIGS = st.sampled_from([Config(), Config(tracking="set")])

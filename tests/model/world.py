@@ -421,7 +421,7 @@ class World:
             case ["state", "reset"]:
                 return self._decided(decisions.reset("any", replace=given["replace"]), kill)
             case ["state", "import"] if self.export:
-                return self._decided(decisions.import_entries("any", self.export), kill)
+                return self._decided(decisions.import_entries("any", self.export, given["deleted"]), kill)
         raise Stuck(f"{command!r} says nothing that could be done here")
 
     # Damage

@@ -95,6 +95,8 @@ class HeldFiles:
         checksums: checksums of the listed files by path, as far as they were recorded.
         absent: files with rows in the table that the log did not know and the source lacks; None if rows do
         not tell their file, so that such files may exist.
+        knows_loads: whether the log told which files were loaded up to the commit, so that none of them is
+        among the missing.
     """
 
     listed: Sequence[Sequence[Any]] = ()
@@ -106,6 +108,7 @@ class HeldFiles:
     counts: Mapping[str, int] | None = None
     checksums: Mapping[str, str] = field(default_factory=dict)
     absent: Sequence[SourceFile] | None = ()
+    knows_loads: bool = False
 
 
 @dataclass(frozen=True)

@@ -261,6 +261,7 @@ class PathRules(StateRules):
             loaded if asks_rows and rows_tell else None,
             {file_.path: file_.checksum for file_ in before if file_.checksum},
             absent,
+            knows_loads=ingested is not None,
         )
 
     def _absent(self, paths: Collection[str], watermark: str) -> list[SourceFile]:
