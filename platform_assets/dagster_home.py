@@ -12,6 +12,9 @@ from platform_assets.installation import ROOT
 
 HOME = "DAGSTER_HOME"
 
+PAUSED = "STRANDLINE_PAUSED"
+"""The variable of the environment that leaves sensors and schedules off until someone turns them on."""
+
 _SETTINGS = "dagster.yaml"
 _NOTE = f"# Written again by each start of `strandline dev`. For settings of your own set {HOME}.\n\n"
 

@@ -20,7 +20,7 @@ import click
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.signals import catch_end_signals
-from platform_assets.dagster_home import HOME, dagster_home
+from platform_assets.dagster_home import HOME, PAUSED, dagster_home
 from platform_assets.installation import PACKAGE, working_folder
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
@@ -49,14 +49,20 @@ _SHOWN = 20
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address that the UI listens on; it has no login."
 )
+@click.option("--paused", is_flag=True, help="Leave sensors and schedules off until you turn them on.")
 @shared_options
-def command(context: Context, port: int, host: str) -> int:
+def command(context: Context, port: int, host: str, paused: bool) -> int:
     """Open the Dagster UI on this machine, with a warm engine. Ctrl-C stops both."""
     project = context.project
     platform = build_platform(project)
     _check_free(host, port)
     home = dagster_home(project.folder)
     _print_project(project, home)
+    _say(
+        "sensors and schedules stay off until you turn them on in the UI"
+        if paused
+        else "sensors and schedules start with the UI, and load what is new (--paused leaves them off)"
+    )
     with catch_end_signals() as ended, ExitStack() as stack:
         dev = DevProcesses(home, ended.is_set)
         stack.callback(dev.end)
@@ -67,7 +73,7 @@ def command(context: Context, port: int, host: str) -> int:
                 _say(f"using the Spark Connect server {remote} of the settings")
             else:
                 dev.start_engine(_engine(platform, context))
-            dev.start_dagster(project.folder, host, port)
+            dev.start_dagster(project.folder, host, port, paused=paused)
             while not ended.wait(_CHECK_SECONDS):
                 dev.restart_engine()
     return 0
@@ -98,8 +104,8 @@ class DevProcesses:
         self._engine.start()
         _say(f"Spark Connect server: {self._engine.url} ({self._engine_in_words()})")
 
-    def start_dagster(self, project: Path, host: str, port: int) -> None:
-        """Start the code server, the daemon and the UI, in that order.
+    def start_dagster(self, project: Path, host: str, port: int, *, paused: bool = False) -> None:
+        """Start the code server, the daemon and the UI, in that order; ``paused`` leaves sensors off.
 
         Raises:
             StrandlineError: if one of them ends before it is ready.
@@ -107,6 +113,8 @@ class DevProcesses:
         from dagster import DagsterInstance
 
         environment = dict(os.environ) | {HOME: str(self.home), "STRANDLINE_PROJECT": str(project.resolve())}
+        if paused:
+            environment[PAUSED] = "1"
         if self._engine is not None:
             environment[SPARK_REMOTE] = self._engine.url
         with DagsterInstance.from_config(

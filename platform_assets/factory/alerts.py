@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from dagster import (
-    DefaultSensorStatus,
     SensorDefinition,
     SensorEvaluationContext,
     SensorResult,
@@ -26,6 +25,7 @@ from partitions.alerts.delivery import DeliveryState
 from partitions.errors import StrandlineError, shorten_to_line
 from partitions.plan import format_duration, pluralize
 from platform_assets.factory.alert_messages import alert_message
+from platform_assets.factory.default_status import default_sensor_status
 from platform_assets.factory.sensors import Clock
 from platform_assets.project import Project
 from resources.alerts.last_loads import LastLoads
@@ -106,7 +106,7 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
     @sensor(
         name=NAME,
         minimum_interval_seconds=_INTERVAL,
-        default_status=DefaultSensorStatus.RUNNING,
+        default_status=default_sensor_status(),
         description=f"Sends one message when a dataflow needs you, and one when the problem ends: {', '.join(conditions)}.",
     )
     def tick(context: SensorEvaluationContext) -> SensorResult:

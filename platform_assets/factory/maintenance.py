@@ -4,7 +4,6 @@ from datetime import UTC
 
 from dagster import (
     AssetObservation,
-    DefaultScheduleStatus,
     Field,
     JobDefinition,
     OpExecutionContext,
@@ -21,6 +20,7 @@ from dagster import (
 from partitions.dataflow import Dataflow, maintenance_periods
 from partitions.errors import StrandlineError
 from platform_assets.factory.dagster_names import table_key
+from platform_assets.factory.default_status import default_schedule_status
 from resources.dagster.io_managers import dagster_failure
 from resources.dagster.run_options import RunOptions
 from resources.decisions.maintenance import due_tasks, maintain
@@ -71,7 +71,7 @@ def maintenance_schedule(
         name=f"{dataflow.name}_maintenance",
         job=job_to_run,
         cron_schedule=_HOURLY,
-        default_status=DefaultScheduleStatus.RUNNING,
+        default_status=default_schedule_status(),
         description=f"Requests maintenance of the table of {dataflow.name} when it is due.",
     )
     def due(context: ScheduleEvaluationContext) -> RunRequest | SkipReason:

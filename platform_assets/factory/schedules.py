@@ -11,7 +11,6 @@ from typing import Any
 
 from dagster import (
     DagsterInstance,
-    DefaultScheduleStatus,
     ScheduleDefinition,
     ScheduleEvaluationContext,
     SkipReason,
@@ -19,6 +18,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
+from platform_assets.factory.default_status import default_schedule_status
 from platform_assets.factory.in_flight import find_run_in_flight
 from resources.platform.platform import Platform
 
@@ -47,7 +47,7 @@ def build_schedule(
         job=job,
         cron_schedule=dataflow.schedule or "",
         execution_timezone=timezone,
-        default_status=DefaultScheduleStatus.RUNNING,
+        default_status=default_schedule_status(),
         description=description,
     )
     def due(context: ScheduleEvaluationContext) -> Any:

@@ -17,7 +17,6 @@ from typing import Annotated, Any
 
 from dagster import (
     DagsterInstance,
-    DefaultSensorStatus,
     SensorDefinition,
     SensorEvaluationContext,
     SensorResult,
@@ -27,6 +26,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from partitions.errors import shorten_to_line
 from partitions.plan import pluralize
+from platform_assets.factory.default_status import default_sensor_status
 from platform_assets.factory.in_flight import RunRecords, records_in_flight
 from platform_assets.factory.sensors import DataflowSensor
 
@@ -72,7 +72,7 @@ def _group(name: str, members: Sequence[DataflowSensor]) -> SensorDefinition:
         name=name,
         jobs=[member.job for member in members],
         minimum_interval_seconds=first.shell.interval,
-        default_status=DefaultSensorStatus.RUNNING,
+        default_status=default_sensor_status(),
         description=f"Does for {pluralize(len(members), 'dataflow')}, from {first.dataflow} to {last.dataflow}, what `NAME_{first.shell.name}` does for one in a smaller project.",
         evaluation_fn=tick,
     )

@@ -20,7 +20,6 @@ from dagster import (
     AssetCheckEvaluation,
     AssetObservation,
     DagsterInstance,
-    DefaultSensorStatus,
     MetadataValue,
     RunRequest,
     SensorDefinition,
@@ -41,6 +40,7 @@ from platform_assets.factory.asset_checks import (
 )
 from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import table_key
+from platform_assets.factory.default_status import default_sensor_status
 from platform_assets.factory.in_flight import (
     ObservedLease,
     RunRecords,
@@ -282,7 +282,7 @@ class DataflowSensor(SensorDefinition):
             name=f"{dataflow}_{shell.name}",
             job=job,
             minimum_interval_seconds=shell.interval,
-            default_status=DefaultSensorStatus.RUNNING,
+            default_status=default_sensor_status(),
             description=shell.description,
             evaluation_fn=tick,
         )
