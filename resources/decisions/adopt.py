@@ -31,6 +31,7 @@ from resources.kinds.contract.lost_rows import (
     lost_since_created,
 )
 from resources.loop.definition_guard import check_watermark_form
+from resources.loop.deletes_of_table import forgotten_conditions
 from resources.loop.entries import table_fields
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
@@ -173,7 +174,9 @@ def _returning_rows(
     if rows.counts is not None and not rows.files.knows_loads:
         present_rows = sum(rows.counts.values())
         lost_rows = in_all if base is not None else lost_since_created(table, app_id, present_rows)
-        lost_rows = replace(lost_rows, files=tuple(file.path for file in doubtful))
+        forgotten = forgotten_conditions(table, app_id) if doubtful else ()
+        files = tuple(file.path for file in doubtful)
+        lost_rows = replace(lost_rows, files=files, forgotten=forgotten)
         if lost_rows.rows is None and not doubtful:
             lost_rows = LostRows()
     elif base is None and isinstance(rules, KnowsBounds) and adopted is not None:

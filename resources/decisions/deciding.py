@@ -5,7 +5,7 @@ See docs/reference/state.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from partitions.dataflow import Dataflow
@@ -15,11 +15,24 @@ from resources.decisions.draft import Draft, DraftBuilder, as_restoring
 from resources.decisions.reasons import LOADED_REASONS
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards, take_over
 from resources.loop.definition_guard import definition_of
-from resources.loop.deletes_of_table import add_deletes_of_table, deletes_of_table, renew_deletes_of_table
+from resources.loop.deletes_of_table import (
+    add_deletes_of_table,
+    deletes_of_table,
+    forgotten_of_table,
+    renew_lists_of_table,
+)
 from resources.loop.loop import clock
 from resources.platform.opener import Opener
 from resources.watermarks import holder as holders
-from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force, put_deletes, united
+from resources.watermarks.deleted_rows import (
+    DeleteInForce,
+    deletes_in_force,
+    forgotten_deletes,
+    put_deletes,
+    put_forgotten,
+    united,
+    without_forgotten,
+)
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.holder import RunIsLive
 from resources.watermarks.ingested import IngestedFiles
@@ -119,13 +132,12 @@ def _append_claimed(platform: Opener, dataflow: Dataflow, claim: Intent, draft: 
         if winner.id != claim.id:
             raise _conflict(claim, winner)
         entry = put_lists(platform, dataflow, draft)
-        lists_deletes = entry.deletes is not None or draft.deletes is not None
-        deletes = deletes_in_force(platform.log, entry) if lists_deletes else ()
-        if lists_deletes:
-            add_deletes_of_table(platform.table(dataflow), entry.app_id, deletes)
-        entry = platform.log.append(dataflow.name, entry, expected=entry.previous)
-        if lists_deletes:
-            renew_deletes_of_table(platform.table(dataflow), entry.app_id, deletes)
+        table, log = platform.table(dataflow), platform.log
+        if entry.deletes is not None:
+            add_deletes_of_table(table, entry.app_id, deletes_in_force(log, entry))
+        entry = log.append(dataflow.name, entry, expected=entry.previous)
+        if entry.deletes is not None or entry.forgotten is not None:
+            renew_lists_of_table(table, log, entry)
         return entry
     finally:
         holders.mark_inactive(claim.id)
@@ -178,9 +190,11 @@ def put_lists(platform: Opener, dataflow: Dataflow, draft: Draft) -> Entry:
             log.put_list(name, objects, StoredList(QUARANTINED_FILES, rows), QUARANTINE) if rows else None
         )
         entry = entry.model_copy(update={"quarantine": list_name})
-    deletes = _deletes_after(platform, dataflow, draft)
+    deletes, forgotten = _deletes_after(platform, dataflow, draft)
     if deletes is not None:
         entry = entry.model_copy(update={"deletes": put_deletes(log, name, objects, deletes)})
+    if forgotten is not None:
+        entry = entry.model_copy(update={"forgotten": put_forgotten(log, name, objects, forgotten)})
     return entry
 
 
@@ -201,14 +215,33 @@ def _is_loaded(reason: str | None) -> bool:
     return reason is None or reason in LOADED_REASONS
 
 
-def _deletes_after(platform: Opener, dataflow: Dataflow, draft: Draft) -> Sequence[DeleteInForce] | None:
-    """Return the deletes in force after a decision; None if they stay as they are.
+def _deletes_after(
+    platform: Opener, dataflow: Dataflow, draft: Draft
+) -> tuple[Sequence[DeleteInForce] | None, Mapping[str, int] | None]:
+    """Return the deletes in force after a decision, and the forgotten ones; None if they stay as they are.
 
-    A decision that takes its state from elsewhere also takes the deletes that the table knows.
+    A decision that takes its state from elsewhere also takes the deletes that the table knows. What the log
+    has forgotten later than an export, or an older table, stays forgotten.
     """
     entry = draft.entry
+    forgotten = forgotten_deletes(platform.log, entry)
+    if entry.why == "forget" and entry.predicate is not None:
+        return draft.deletes, {**forgotten, entry.predicate: entry.number}
     if entry.why not in NEW_STATE:
-        return draft.deletes
-    before = deletes_in_force(platform.log, entry)
-    after = united(before, draft.deletes or (), deletes_of_table(platform.table(dataflow), entry.app_id))
-    return None if after == before else after
+        return draft.deletes, None
+    table, in_force = platform.table(dataflow), deletes_in_force(platform.log, entry)
+    of_table = forgotten_of_table(table, entry.app_id)
+    all_forgotten = {
+        predicate: max(forgotten.get(predicate, 0), of_table.get(predicate, 0))
+        for predicate in (*forgotten, *of_table)
+    }
+    is_restored = entry.why == "import" and draft.deletes is None  # the log itself comes from the export
+    after = united(
+        without_forgotten(in_force, all_forgotten if is_restored else {}),
+        without_forgotten(draft.deletes or (), all_forgotten),
+        without_forgotten(deletes_of_table(table, entry.app_id), forgotten),
+    )
+    ended = dict(all_forgotten)
+    for delete in after:
+        ended.pop(delete.predicate, None)
+    return (None if after == in_force else after, None if ended == forgotten else ended)

@@ -39,6 +39,7 @@ from resources.kinds.contract.lost_rows import (
     lost_since_created,
 )
 from resources.loop.definition_guard import check_watermark_form
+from resources.loop.deletes_of_table import forgotten_conditions
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.deleted_rows import deletes_in_force
@@ -232,7 +233,8 @@ def _loaded_since_export(
     missing = rows.files.missing
     lost_rows = LostRows()
     if missing or reads_again:
-        lost_rows = replace(in_all, files=tuple(file.path for file in missing))
+        forgotten = forgotten_conditions(table, base.app_id) if missing else ()
+        lost_rows = replace(in_all, files=tuple(file.path for file in missing), forgotten=forgotten)
     return ReturningRows(lost_rows, missing, in_all, deleted, can_skip=bool(missing) and not reads_again)
 
 

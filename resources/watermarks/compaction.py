@@ -81,8 +81,8 @@ def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int])
     log.raise_floor(dataflow, floor)
     log.delete_entries(dataflow, numbers)
     log.delete_numbered(dataflow, "intents", floor)
-    for folder, key in ((QUARANTINE, newest.quarantine), (DELETES, newest.deletes)):
-        log.delete_numbered(dataflow, folder, floor, key.rpartition("/")[2] if key else None)
+    for folder, keys in ((QUARANTINE, (newest.quarantine,)), (DELETES, (newest.deletes, newest.forgotten))):
+        log.delete_numbered(dataflow, folder, floor, [key.rpartition("/")[2] for key in keys if key])
     if not remembers_files(newest.kind):
         log.delete_numbered(dataflow, FILES, floor)
         log.delete_numbered(dataflow, OBSERVED, floor)

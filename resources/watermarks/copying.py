@@ -239,8 +239,8 @@ class _Copier:
         stored = read_record(records[_folder(key)], data, key)
         changes = {
             field: folder_of(self.name) + value.removeprefix(folder_of(self.dataflow))
-            for field in ("pinned", "file_list", "quarantine", "deletes")
-            if isinstance(value := getattr(stored, field), str)
+            for field in ("pinned", "file_list", "quarantine", "deletes", "forgotten")
+            if isinstance(value := getattr(stored, field, None), str)
             and value.startswith(f"{folder_of(self.dataflow)}/")
         }
         if isinstance(stored, Intent):

@@ -7,11 +7,13 @@ copy, reset or rename can lose it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from partitions.errors import CorruptWatermark
 from resources.watermarks.entry import Entry
-from resources.watermarks.lists import DELETED_ROWS, StoredList
+from resources.watermarks.lists import DELETED_ROWS, FORGOTTEN_DELETES, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import DELETES
 
@@ -87,6 +89,48 @@ def list_of_deletes(deletes: Sequence[DeleteInForce]) -> StoredList:
         for delete in deletes
     ]
     return StoredList(DELETED_ROWS, rows)
+
+
+def forgotten_deletes(log: WatermarkLog, entry: Entry | None) -> dict[str, int]:
+    """Return the conditions of deletes that were forgotten by an entry, each with the entry that ended it.
+
+    A list that is lost stops nobody: without it such a delete may come in force again, and no row comes back.
+    """
+    if entry is not None and entry.forgotten is not None:
+        with suppress(CorruptWatermark):
+            return forgotten_in(log.get_list(entry.forgotten, FORGOTTEN_DELETES))
+    return {}
+
+
+def put_forgotten(log: WatermarkLog, dataflow: str, name: str, forgotten: Mapping[str, int]) -> str | None:
+    """Store the conditions of forgotten deletes beside the log; return the object's key, None without any.
+
+    Args:
+        log: the log.
+        dataflow: the dataflow's name.
+        name: the number of their entry, ten digits, and its id.
+        forgotten: the number of the entry that ended it, by condition.
+    """
+    if not forgotten:
+        return None
+    return log.put_list(dataflow, f"{name}-forgotten", list_of_forgotten(forgotten), DELETES)
+
+
+def list_of_forgotten(forgotten: Mapping[str, int]) -> StoredList:
+    """Return the conditions of forgotten deletes as a list that can be stored."""
+    return StoredList(FORGOTTEN_DELETES, [(number, predicate) for predicate, number in forgotten.items()])
+
+
+def forgotten_in(stored: StoredList) -> dict[str, int]:
+    """Return the numbers of a stored list of forgotten deletes, by condition."""
+    return {predicate: number for number, predicate in stored.rows}
+
+
+def without_forgotten(
+    deletes: Sequence[DeleteInForce], forgotten: Mapping[str, int]
+) -> tuple[DeleteInForce, ...]:
+    """Return the deletes that no later entry has ended."""
+    return tuple(delete for delete in deletes if forgotten.get(delete.predicate, 0) < delete.number)
 
 
 def united(*lists: Sequence[DeleteInForce]) -> tuple[DeleteInForce, ...]:

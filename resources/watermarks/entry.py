@@ -87,6 +87,7 @@ class Entry(StoredRecord):
         quarantine: name of the object that lists all files in quarantine; None if there is none.
         deletes: name of the object that lists the deletes in force; None if there are none. No later slice
         writes rows that they name.
+        forgotten: name of the object that lists the conditions of forgotten deletes; None if there are none.
         predicate: the condition of a delete, in Spark's SQL; None for any other entry.
         deleted: number of rows that a delete, or the retention, has deleted.
         expired: number of rows that the retention has deleted so far.
@@ -149,6 +150,7 @@ class Entry(StoredRecord):
     failed_units: int = 0
     quarantine: str | None = None
     deletes: str | None = None
+    forgotten: str | None = None
     predicate: str | None = None
     deleted: int = 0
     expired: int = 0

@@ -46,6 +46,9 @@ QUARANTINED_FILES = ListKind("quarantine", 1, ("path", "size", "version", "modif
 DELETED_ROWS = ListKind("deletes", 1, ("number", "predicate", "columns", "reason", "time"))
 """All deletes in force: the entry's number, the condition, the types of its columns by name, the reason, the time."""
 
+FORGOTTEN_DELETES = ListKind("forgotten", 1, ("number", "predicate"))
+"""The conditions of deletes that an operator has ended, each with the number of the newest such entry."""
+
 SEEN_WORK_UNITS = ListKind("observed", 1, ("start", "unit", "rows", "digest"))
 """The observations of work units by a write."""
 

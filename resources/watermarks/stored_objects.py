@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -173,10 +173,10 @@ class StoredObjects:
             while folder != keep and (names := self.names(dataflow, folder, _PAGE)):
                 self.delete(dataflow, folder, names)
 
-    def delete_numbered(self, dataflow: str, folder: str, floor: int, keep: str | None = None) -> None:
-        """Delete objects whose names start with a number at or below the floor, except ``keep``."""
+    def delete_numbered(self, dataflow: str, folder: str, floor: int, keep: Collection[str] = ()) -> None:
+        """Delete objects whose names start with a number at or below the floor, except those to keep."""
         names = self.names(dataflow, folder, 2 * _PAGE)
-        old = [name for name in names if name != keep and int(name[:10]) <= floor]
+        old = [name for name in names if name not in keep and int(name[:10]) <= floor]
         self.delete(dataflow, folder, old)
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from resources.watermarks.compaction import RetentionPolicy
+from resources.watermarks.deleted_rows import forgotten_deletes
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
 from tests.support.moves import restore
@@ -78,3 +81,76 @@ def test_a_delete_survives_a_lost_state_after_its_table_changed(
     feed.put("5.ndjson", 7, 5)
     sweep(feed)
     assert ids(feed) == [1, 3, 4, 5]
+
+
+def deleted_and_forgotten(make_feed: MakeFeed) -> tuple[Feed, str]:
+    """Rows 1 and 3, row 2 deleted by entry 4, which entry 5 forgets; the state of entry 4 is exported."""
+    feed = loaded(make_feed, 1, 2, 3)
+    delete(feed, "--where", "id = 2")
+    export = feed.folder / "export"
+    export.write_text(feed.command("state", "export", feed.name).out)
+    shutil.copytree(feed.table, feed.folder / "saved")
+    delete(feed, "--forget", "4")
+    return feed, str(export)
+
+
+@pytest.mark.parametrize("state", ["there", "lost"])
+def test_an_import_leaves_a_delete_forgotten_that_was_forgotten_since(
+    make_feed: MakeFeed, state: str
+) -> None:
+    feed, export = deleted_and_forgotten(make_feed)
+    feed.put("4.ndjson", 2)
+    feed.load()
+    if state == "lost":
+        shutil.rmtree(feed.state)
+    preview = feed.decide("import", export).err
+    feed.load()
+    assert "the delete of entry 4 (id = 2) was forgotten later, by entry 5, and stays forgotten" in preview
+    assert ids(feed) == [1, 2, 3]
+    feed.put("5.ndjson", 2)
+    feed.load()
+    assert ids(feed) == [1, 2, 2, 3]
+
+
+def test_an_older_table_that_is_put_back_leaves_a_delete_forgotten(make_feed: MakeFeed) -> None:
+    feed, _ = deleted_and_forgotten(make_feed)
+    restore(feed.folder / "saved", feed.table)
+    preview = feed.decide("adopt").err
+    assert "(id = 2) was forgotten later" in preview
+    feed.put("4.ndjson", 2)
+    feed.load()
+    assert ids(feed) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("answer", "rows"), [("skip", [1, 3]), ("load", [1, 2, 3])])
+def test_rows_of_a_forgotten_delete_come_back_by_an_answer_only(
+    make_feed: MakeFeed, answer: str, rows: list[int]
+) -> None:
+    feed, _ = deleted_and_forgotten(make_feed)
+    shutil.rmtree(feed.state)
+    refused = feed.cli("state", "adopt", feed.name, "--reason", "lost", "--yes")
+    assert (refused.code, "1 delete that was forgotten (id = 2)" in refused.out) == (4, True)
+    feed.decide("adopt", "--deleted", answer)
+    sweep(feed)
+    assert ids(feed) == rows
+
+
+def test_a_delete_that_is_made_again_survives_a_lost_state(make_feed: MakeFeed) -> None:
+    feed, _ = deleted_and_forgotten(make_feed)
+    delete(feed, "--where", "id = 2")
+    shutil.rmtree(feed.state)
+    feed.decide("adopt")
+    feed.decide("reset", "--replace")
+    feed.load()
+    assert ids(feed) == [1, 3]
+
+
+def test_a_forgotten_delete_survives_compaction_and_a_new_name(make_feed: MakeFeed) -> None:
+    feed, _ = deleted_and_forgotten(make_feed)
+    for n in (4, 5, 6):
+        feed.put(f"{n}.ndjson", n)
+        feed.run(retention=RetentionPolicy(1, timedelta(days=-400), merge_every=1))
+    assert feed.platform.log.floor(feed.name) > 5
+    feed.command("rename", feed.name, "renamed")
+    log = feed.platform.log
+    assert forgotten_deletes(log, log.newest("renamed")) == {"id = 2": 5}

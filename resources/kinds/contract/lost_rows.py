@@ -31,6 +31,7 @@ class LostRows:
         rows: how many; None: it cannot be known.
         files: files that they came from, if rows tell their file.
         is_exact: whether all of these rows come back, and no others; else some of them may.
+        forgotten: conditions of forgotten deletes, which may have deleted or withheld rows of the files.
         is_other_table: whether the table is not as the state knows it, such as an older one that was put
             back: then nobody needs to have deleted the rows.
     """
@@ -39,15 +40,20 @@ class LostRows:
     files: tuple[str, ...] = ()
     is_exact: bool = False
     is_other_table: bool = False
+    forgotten: tuple[str, ...] = ()
 
     @property
     def are_none(self) -> bool:
         """Whether no row is known to be lost, and none may be."""
-        return self.rows == 0
+        return self.rows == 0 and not self.forgotten
 
     def describe(self) -> str:
         """Return what is lost, for people."""
         of_files = f" of {first_few(self.files, _NAMED)}" if self.files else ""
+        if self.forgotten:
+            deletes = pluralize(len(self.forgotten), "delete")
+            were = "was" if len(self.forgotten) == 1 else "were"
+            return f"{deletes} that {were} forgotten ({first_few(self.forgotten, _NAMED)}), or others, may have deleted rows{of_files}; deleted rows that are read again would come back"
         if self.rows is None:
             return f"nothing tells whether others have deleted rows{of_files} from the table; deleted rows that are read again would come back"
         verb = "would come back" if self.is_exact else "would come back as far as they are read again"
