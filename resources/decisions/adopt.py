@@ -17,6 +17,7 @@ from resources.decisions.files_in_table import HeldRows, held_rows
 from resources.decisions.other_names import (
     check_unsure_names,
     other_names,
+    with_maybe_renamed,
     with_other_names,
     without_other_names,
 )
@@ -65,6 +66,7 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
             ``state_object_missing``: the watermark of the newest commit lies beside the table, and is
             missing; ``definition_changed``: the watermark does not fit the definition; ``deleted_rows``:
             rows that others deleted may come back, and ``deleted`` does not say what becomes of them;
+            ``other_files``: files may be loaded ones under other names, and ``deleted`` does not say so;
             ``tags_expire``.
     """
 
@@ -91,6 +93,9 @@ def adopt(reason: str, deleted: DeletedRows | None = None) -> DraftBuilder:
         returning = _returning_rows(platform, dataflow, base, adopted, rows, doubtful, deleted)
         notes = _check_deleted(dataflow, rows, returning)
         check_unsure_names(dataflow, names, deleted)
+        if not notes and (last is None or (adopted is not None and adopted.number > last.number)):
+            names = with_maybe_renamed(dataflow, names, rows, deleted)
+            rows = without_other_names(rows, names)
         inherited = _inherited_fields(base, adopted, rows.files.replace_until)
         pinned = base.pinned if base else last.pinned if last else None
         inherited["pinned"] = pinned if _has_schema(platform, pinned) else None

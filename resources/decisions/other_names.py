@@ -69,6 +69,31 @@ def check_unsure_names(dataflow: Dataflow, names: OtherNames, answer: DeletedRow
     )
 
 
+def with_maybe_renamed(
+    dataflow: Dataflow, names: OtherNames, rows: HeldRows, answer: DeletedRows | None
+) -> OtherNames:
+    """Return the names with files that may be loaded ones under other names, if the log does not know.
+
+    The table then holds rows of files that the source lacks, and the source has files without rows.
+
+    Raises:
+        NeedsDecision: code ``other_files``: there are such files, and ``answer`` does not say what they are.
+    """
+    missing, absent = rows.files.missing, rows.files.absent
+    if not missing or not absent:
+        return names
+    if answer is None:
+        command = f"strandline state adopt {dataflow.name} --deleted"
+        raise NeedsDecision(
+            f"dataflow {dataflow.name}: expected rows of each file at or below the watermark, since the log does not know all loads; found none of"
+            f" {_named(missing)}, and rows of files that the source lacks: {_named(absent)}. The former may be the latter under other names. Choose"
+            " what they are: new files (--deleted load loads them), or loaded ones (--deleted skip)",
+            code="other_files",
+            choices=tuple(f"{command} {word} --reason TEXT" for word in ("load", "skip")),
+        )
+    return replace(names, unsure=[*names.unsure, *missing])
+
+
 def refuse_other_names(dataflow: Dataflow, names: OtherNames, decision: str) -> None:
     """Raise if a decision would load rows again that the table holds under other names, or may hold.
 
@@ -110,7 +135,7 @@ def _notes(names: OtherNames, answer: DeletedRows | None) -> tuple[str, ...]:
     read = [*(names.unsure if answer == "load" else ()), *names.unsure_above]
     lines = (
         (never_read, "count as loaded under other names, so never read"),
-        (read, "no longer count as loaded under other names, so the next loads read them"),
+        (read, "do not count as loaded under other names, so later loads read them"),
     )
     notes = (f"{words}: {_named(files)}" for files, words in lines if files)
     return (*notes, *describe_doubtful_names(OtherNames(above=names.above)))

@@ -128,3 +128,32 @@ def test_set_after_a_reset_names_files_loaded_under_other_names(make_feed: MakeF
     feed.decide("reset", "--replace")
     effect = feed.decide("set", '{"path": "1.ndjson"}').err
     assert "read again, so their rows are there twice: 1 file (2.ndjson)" in effect
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+@pytest.mark.parametrize("tracking", ["watermark", "set"])
+@pytest.mark.parametrize(("answer", "rows"), [("load", [1, 2, 2]), ("skip", [1, 2])])
+def test_adopt_with_a_lost_or_older_state_asks_whether_files_have_other_names(
+    make_feed: MakeFeed, answer: str, rows: list[int], tracking: str, is_lost: bool
+) -> None:
+    feed = make_feed(source={"path": "./landing/a"}, watermark=EACH_FILE | {"tracking": tracking})
+    feed.put("a/1.ndjson", 1)
+    feed.load()
+    old_state = shutil.copytree(feed.state, feed.folder / "old_state")
+    feed.put("a/3.ndjson", 2)
+    feed.load()
+    feed.put("b/1.ndjson", 1)
+    feed.put("b/2.ndjson", 2)
+    feed.define(source={"path": "./landing/b"})
+    feed.decide("accept", "--below", "loaded")
+    shutil.rmtree(feed.state)
+    if not is_lost:
+        restore(old_state, feed.state)
+    asked = feed.cli("state", "adopt", NAME, "--reason", "because", "--yes")
+    assert (asked.code, asked.error["code"]) == (4, "other_files")
+    assert (
+        "found none of 1 file (2.ndjson), and rows of files that the source lacks: 1 file (3.ndjson)"
+        in asked.error["message"]
+    )
+    assert "1 file (2.ndjson)" in feed.decide("adopt", "--deleted", answer).err
+    assert load_all(feed) == rows
