@@ -15,10 +15,11 @@ from partitions.errors import CorruptWatermark, NeedsDecision
 from partitions.path.copies import original_of
 from partitions.plan import pluralize
 from partitions.spelling import first_few
+from resources import listing
 from resources.decisions.files_in_table import HeldRows
 from resources.decisions.reasons import DELETED, WITH_ROWS
 from resources.platform.opener import Opener
-from resources.tables.contract.adopting import adopted_state
+from resources.tables.contract.adopting import AdoptableState, adopted_state
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import UNPROCESSED_WITHOUT_ROWS, WENT, IngestedFile
 from resources.watermarks.ingested import IngestedFiles
@@ -32,7 +33,8 @@ def with_newer_records(
 ) -> tuple[HeldRows, Sequence[str]]:
     """Return the held rows with the records of the table's newest commit, and notes on what they change.
 
-    If that commit is not later than the export, the export's records stay.
+    If that commit is not later than the export, the export's records stay. They also stay if no log knows the
+    commit; then a note names the copies that may be copies no longer.
 
     Args:
         platform: the resources, with the log as it is.
@@ -41,11 +43,12 @@ def with_newer_records(
         base: the newest entry of the export.
         rows: the rows that the table holds, with the files as the export records them.
     """
-    if last is None or not rows.knows_files:
+    newest = _newest_commit(platform, dataflow, last or base) if rows.knows_files else None
+    if newest is None or newest.number <= base.number:
         return rows, ()
-    commit = _entry_of_newest_commit(platform, dataflow, last)
-    if commit is None or commit.number <= base.number:
-        return rows, ()
+    commit = platform.log.find(dataflow.name, newest.number) if last is not None else None
+    if last is None or commit is None or commit.id != newest.owner:
+        return rows, _describe_uncertain(platform, dataflow, rows)
     records = _records_at(platform.log, dataflow.name, commit, last, [row[0] for row in rows.files.listed])
     newer = {path: record for path, record in records.items() if _describes_table(record, base, rows)}
     listed = [
@@ -70,12 +73,34 @@ def _describe_freed(before: HeldRows, after: HeldRows) -> list[str]:
     return [line]
 
 
-def _entry_of_newest_commit(platform: Opener, dataflow: Dataflow, last: Entry) -> Entry | None:
-    """Return the entry of the newest commit that the table's rows include; None if the log does not tell."""
+def _describe_uncertain(platform: Opener, dataflow: Dataflow, rows: HeldRows) -> list[str]:
+    """Return a line about copies whose originals have changed, while nothing tells what was loaded of them."""
+    recorded = {row[0]: row for row in rows.files.listed}
+    originals = {path: str(original) for path, row in recorded.items() if (original := original_of(row[-1]))}
+    if not originals:
+        return []
+    existing = listing.stat_files(platform.root_of(dataflow), sorted({*originals.values()}))
+    changed = {
+        path
+        for path in originals.values()
+        if path in recorded and (path not in existing or existing[path].row[:3] != tuple(recorded[path][:3]))
+    }
+    copies = [path for path, original in originals.items() if original in changed]
+    if not copies:
+        return []
+    count, them = pluralize(len(copies), "file"), "it" if len(copies) == 1 else "them"
+    line = (
+        f"the table has loads that the export does not know, and originals of {count} ({first_few(copies, _NAMED)}) have changed since: if"
+        f" they were loaded again, the table no longer holds the content of the skipped copies. To load {them}, set duplicates: load and"
+        " replay"
+    )
+    return [line]
+
+
+def _newest_commit(platform: Opener, dataflow: Dataflow, entry: Entry) -> AdoptableState | None:
+    """Return the newest commit that the table's rows include; None if the table does not tell."""
     with suppress(NeedsDecision):  # the watermark beside the table is lost
-        adopted = adopted_state(platform.table(dataflow), last.app_id)
-        entry = platform.log.find(dataflow.name, adopted.number) if adopted and adopted.number else None
-        return entry if entry is not None and adopted is not None and entry.id == adopted.owner else None
+        return adopted_state(platform.table(dataflow), entry.app_id)
     return None
 
 

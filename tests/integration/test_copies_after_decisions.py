@@ -109,6 +109,28 @@ def test_a_new_copy_of_a_file_that_deleted_skip_answered_is_skipped(make_feed: M
     assert feed.ids == [1, 3]
 
 
+def test_an_import_into_a_lost_log_names_copies_whose_original_has_changed(make_feed: MakeFeed) -> None:
+    feed, export = copied(make_feed)
+    feed.put("a/1.ndjson", 9)
+    replay(feed)
+    shutil.rmtree(feed.state)
+    preview = feed.decide("import", export).err
+    assert "originals of 1 file (b/1.ndjson) have changed since" in preview
+    feed.define(watermark={"duplicates": "load"})
+    feed.command("replay", NAME, "--start", "b/", "--end", "c/", "--replace")
+    assert feed.ids == [1, 2, 9]
+
+
+def test_an_import_into_a_lost_log_is_silent_about_copies_of_unchanged_files(make_feed: MakeFeed) -> None:
+    feed, export = copied(make_feed)
+    feed.put("d/4.ndjson", 4)
+    feed.load()
+    shutil.rmtree(feed.state)
+    assert "originals of" not in feed.decide("import", export).err
+    sweep(feed)
+    assert feed.ids == [1, 2, 4]
+
+
 @pytest.mark.needs_spark
 def test_an_import_into_an_upsert_frees_the_copy_of_a_corrected_original(make_feed: MakeFeed) -> None:
     feed, export = copied(make_feed, target=UPSERT)
