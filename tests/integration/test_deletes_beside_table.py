@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from resources.loop import deletes_of_table
+from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.deleted_rows import forgotten_deletes
 from tests.integration.conftest import MakeFeed
@@ -154,3 +156,34 @@ def test_a_forgotten_delete_survives_compaction_and_a_new_name(make_feed: MakeFe
     feed.command("rename", feed.name, "renamed")
     log = feed.platform.log
     assert forgotten_deletes(log, log.newest("renamed")) == {"id = 2": 5}
+
+
+def test_an_import_says_which_matching_rows_may_go_when_they_are_read_again(make_feed: MakeFeed) -> None:
+    feed, export = deleted_and_forgotten(make_feed)
+    feed.put("4.ndjson", 2)
+    feed.load()
+    shutil.rmtree(feed.state)
+    _lost_list(feed)
+    preview = feed.decide("import", export).err
+    assert "1 row of the table matches the delete of entry 4, and stays unless loads above" in preview
+    sweep(feed)
+    assert ids(feed) == [1, 3]
+
+
+def test_a_run_reads_the_list_beside_the_table_once_if_a_delete_is_in_force(
+    make_feed: MakeFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = loaded(make_feed, 1)
+    stores: list[str] = []
+    monkeypatch.setattr(
+        deletes_of_table, "open_blobs", lambda *store: (stores.append("opened"), open_blobs(*store))[1]
+    )
+    feed.put("2.ndjson", 2)
+    feed.load()
+    assert not stores
+    delete(feed, "--where", "id = 7")
+    stores.clear()
+    for n in (3, 4, 5):
+        feed.put(f"{n}.ndjson", n)
+    feed.load()
+    assert (ids(feed), len(stores)) == ([1, 2, 3, 4, 5], 1)
