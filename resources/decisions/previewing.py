@@ -20,7 +20,7 @@ from resources.decisions.checksums import checksums_of_draft, unknown_contents_n
 from resources.decisions.deciding import foresee_end, put_lists
 from resources.decisions.deleted_rows_in_table import describe_deletes
 from resources.decisions.draft import Draft, DraftBuilder
-from resources.decisions.reset import describe_emptied_table
+from resources.decisions.reset import describe_emptied_files
 from resources.decisions.unguarded import check_writer, skips_guards
 from resources.kinds.contract.decisions import FreesCopies, LoadedBefore
 from resources.kinds.contract.lost_rows import lost_in_all
@@ -90,7 +90,7 @@ def preview(
     if draft.files_note:
         lines.append(draft.files_note)
     if draft.entry.replace_table:
-        lines.extend(describe_emptied_table(rehearsal, dataflow, last))
+        lines.extend(describe_emptied_files(rehearsal, dataflow, last))
     lines.extend((*draft.notes, *unknown_contents))
     lines.extend(describe_deletes(rehearsal, dataflow, last, open_intent, draft, entry, now))
     lines.extend(rehearsal.table_effects(dataflow, entry, last))

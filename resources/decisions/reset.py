@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision, StrandlineError
 from partitions.path.gone import GoneFiles
-from partitions.plan import pluralize
 from resources.decisions.draft import (
     Draft,
     DraftBuilder,
@@ -63,14 +62,10 @@ def reset(reason: str, *, replace: bool = False) -> DraftBuilder:
     return build_draft
 
 
-def describe_emptied_table(platform: Opener, dataflow: Dataflow, last: Entry | None) -> tuple[str, ...]:
-    """Return how many rows a pending reset deletes, and which of them the source no longer has, for people."""
-    table = platform.table(dataflow)
-    if not table.exists():
-        return ()
-    rows = pluralize(table.contents.count_rows(), "row")
-    deleted = f"the first commit deletes all {rows} of table {dataflow.table}"
-    return deleted, *_describe_gone_files(platform, dataflow, last, "delete")
+def describe_emptied_files(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Sequence[str]:
+    """Return the files that the source no longer has, and whose rows a pending reset deletes, for people."""
+    exists = platform.table(dataflow).exists()
+    return _describe_gone_files(platform, dataflow, last, "delete") if exists else ()
 
 
 def _describe_gone_files(

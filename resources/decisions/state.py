@@ -29,7 +29,7 @@ from resources.decisions.draft import (
     require_entry,
 )
 from resources.decisions.files_in_table import held_rows
-from resources.decisions.gone_files import gone_above, gone_at_new_source
+from resources.decisions.gone_files import GoneRows, gone_above, gone_at_new_source
 from resources.decisions.other_names import (
     other_names,
     refuse_other_names,
@@ -171,9 +171,11 @@ def rewind(
             refuse_other_names(dataflow, names, "this rewind")
         changes: dict[str, Any] = {"watermark": watermark, "replace_until": until}
         words = f"strandline state rewind {dataflow.name} {command}"
-        gone_rows = gone_above(
-            platform, dataflow, last, watermark, gone_files, replace=replace, command=words
-        )
+        gone_rows = GoneRows()
+        if takes_back or not _is_emptied(dataflow, last, gone_files):
+            gone_rows = gone_above(
+                platform, dataflow, last, watermark, gone_files, replace=replace, command=words
+            )
         if takes_back:
             draft = _taken_back(platform, dataflow, last, to, reason, changes, names, deleted, words)
             return gone_rows.added_to(draft)
@@ -220,6 +222,21 @@ def _taken_back(
         _check_rows_exist(platform, dataflow, last, entry)
     draft = with_other_names(rows.draft(entry), names)
     return dataclasses.replace(draft, notes=(*draft.notes, *notes))
+
+
+def _is_emptied(dataflow: Dataflow, last: Entry, answer: GoneFiles | None) -> bool:
+    """Return whether a pending reset deletes all rows, so that nobody has to say what becomes of some.
+
+    Raises:
+        ConfigurationError: the answer is to keep them.
+    """
+    if last.replace_table and answer == "keep":
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: expected no --gone keep, found it while a `reset --replace` is pending: the first commit of the next run deletes"
+            " all rows. Keep them first (`state adopt`), and rewind then",
+            choices=(f"strandline state adopt {dataflow.name} --reason TEXT",),
+        )
+    return last.replace_table
 
 
 def _lost_above(platform: Opener, dataflow: Dataflow, last: Entry, watermark: str) -> LostRows:

@@ -31,6 +31,7 @@ def describe_table_effects(
     """
     if entry is None:
         return
+    yield from _emptied_table(stores, dataflow, entry)
     # A plan opens the table after a change only: each look at a table in a bucket costs requests.
     if before is not entry or entry.definition != short_hash(definition_of(dataflow)):
         yield from _ignored_partitions(stores, dataflow, entry)
@@ -51,6 +52,14 @@ def _ignored_partitions(stores: Stores, dataflow: Dataflow, entry: Entry) -> Ite
         f"partition_by: {', '.join(dataflow.target.partition_by) or 'none'} is ignored: table {dataflow.table} keeps the partitions that it was"
         f" created with ({', '.join(columns) or 'none'}). `state reset --replace` creates them anew"
     )
+
+
+def _emptied_table(stores: Stores, dataflow: Dataflow, entry: Entry) -> Iterator[str]:
+    """Yield a sentence if a pending reset empties the table."""
+    table = stores.table(dataflow)
+    if entry.replace_table and table.exists():
+        rows = pluralize(table.contents.count_rows(), "row")
+        yield f"the first commit deletes all {rows} of table {dataflow.table}"
 
 
 def _rows_left_behind(stores: Stores, dataflow: Dataflow, before: Entry | None) -> Iterator[str]:

@@ -91,6 +91,42 @@ def test_the_preview_of_accept_counts_the_rows_that_a_pending_reset_deletes(
     )
 
 
+def test_a_rewind_and_a_plan_count_the_rows_that_a_pending_reset_deletes(make_feed: MakeFeed) -> None:
+    feed = loaded(make_feed)
+    feed.decide("reset", "--replace")
+    (feed.landing / "2.ndjson").unlink()
+    effect = feed.decide("rewind", "--to", "0", "--replace").err
+    assert "the first commit deletes all 3 rows of table bronze/flow" in effect
+    assert "missing at the source, so their rows are deleted: 1 file (2.ndjson) with 1 row" in effect
+    assert "stay" not in effect.partition("next run")[0].partition("the first commit")[2]
+    assert "the first commit deletes all 3 rows of table bronze/flow" in feed.text("plan", feed.name)
+
+
+@pytest.mark.remedy("configuration", "state adopt")
+def test_a_rewind_keeps_rows_of_missing_files_once_adopt_has_taken_a_reset_back(make_feed: MakeFeed) -> None:
+    feed = loaded(make_feed)
+    feed.decide("reset", "--replace")
+    (feed.landing / "2.ndjson").unlink()
+    keeping = (
+        "state",
+        "rewind",
+        feed.name,
+        "--to",
+        "0",
+        "--replace",
+        "--gone",
+        "keep",
+        "--reason",
+        "because",
+        "--yes",
+    )
+    refused = feed.cli(*keeping)
+    assert (refused.code, refused.error["choices"]) == (2, ["strandline state adopt flow --reason TEXT"])
+    feed.decide("adopt")
+    feed.command(*keeping)
+    assert load_all(feed) == [1, 2, 3]
+
+
 def test_an_import_keeps_rows_although_its_export_has_a_pending_reset(make_feed: MakeFeed) -> None:
     feed = loaded(make_feed)
     feed.decide("reset", "--replace")

@@ -15,6 +15,7 @@ from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.adopted import adopted_watermark, upper_bound
 from partitions.path.cold_start import earliest_cold_start
 from partitions.path.copies import SAME_CONTENT, freed_copies_preview, original_of
+from partitions.path.definition import PathWatermark
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.order import pair_order
 from partitions.path.position_of_state import above_state, listing_start, sweep_start
@@ -241,7 +242,11 @@ class PathRules(StateRules):
         rows_tell = SOURCE_FILE in self._table.contents.columns()
         since = base.since if base else last.since if last else None
         unlogged = (
-            self._with_rows(doubtful, loaded, since) if rows_tell else doubtful if ingested is None else []
+            _with_rows(self._definition, doubtful, loaded, since)
+            if rows_tell
+            else doubtful
+            if ingested is None
+            else []
         )
         unlisted = loaded.keys() - {file.path for file in listed} - {file_.path for file_ in before}
         absent = self._absent(unlisted, watermark) if rows_tell or not may_hold_more else None
@@ -250,7 +255,7 @@ class PathRules(StateRules):
         )
         still_quarantined = tuple(file_ for file_ in quarantined if file_.file.path not in paths_in_table)
         rows = _list_rows(still_quarantined, [*unlogged, *(absent or ())], before)
-        until = self._upper_bound(watermark, loaded) if may_hold_more else None
+        until = _upper_bound(self._definition, watermark, loaded) if may_hold_more else None
         return HeldFiles(
             [*rows.values()],
             unlogged,
@@ -274,12 +279,6 @@ class PathRules(StateRules):
         if self._definition.tracking != "set" and any(map(above.is_above, paths)):
             at_source = {file.path for file in self._source.list_above(above).listed.files}
         return [unseen_file(path) for path in sorted(set(paths) - at_source, key=pair_order)]
-
-    def _upper_bound(self, watermark: str, paths: Collection[str]) -> str | None:
-        """Return the lowest state at or above a watermark and all paths; None if files have no order."""
-        if self._definition.tracking == "set":
-            return None
-        return serialise(upper_bound(self._definition, PathState.of(deserialise(watermark)), paths))
 
     def _ingested(self, last: Entry | None, base: Entry | None) -> dict[str, IngestedFile] | None:
         """Return the ingested files by path; None if the log does not reach back to a commit's entry.
@@ -328,19 +327,6 @@ class PathRules(StateRules):
             )
             return [QuarantinedFile(SourceFile(*file[:4]), file.reason or "") for file in passed_over]
 
-    def _with_rows(
-        self, files: Sequence[SourceFile], loaded: Collection[str], since: str | None
-    ) -> list[SourceFile]:
-        """Return the files with rows in the table, and those that a filtered cold start did not read.
-
-        If its start is unknown, it is taken to be the first prefix with rows.
-        """
-        start = deserialise(since) if since is not None else earliest_cold_start(self._definition, loaded)
-        if start is None:
-            return [file for file in files if file.path in loaded]
-        is_above_start = sweep_start(self._definition, PathState.of(start), None).is_above
-        return [file for file in files if file.path in loaded or is_above_start(file.path)]
-
 
 def _is_doubtful(ingested: IngestedFile | None, base: Entry | None, *, beyond: bool) -> bool:
     """Return whether the log does not show if a file's rows existed at the commit of an entry."""
@@ -365,3 +351,24 @@ def _list_rows(
     return rows | {
         file_.path: (file_.path, file_.size, file_.version, file_.modified, file_.reason) for file_ in before
     }
+
+
+def _upper_bound(definition: PathWatermark, watermark: str, paths: Collection[str]) -> str | None:
+    """Return the lowest state at or above a watermark and all paths; None if files have no order."""
+    if definition.tracking == "set":
+        return None
+    return serialise(upper_bound(definition, PathState.of(deserialise(watermark)), paths))
+
+
+def _with_rows(
+    definition: PathWatermark, files: Sequence[SourceFile], loaded: Collection[str], since: str | None
+) -> list[SourceFile]:
+    """Return the files with rows in the table, and those that a filtered cold start did not read.
+
+    If its start is unknown, it is taken to be the first prefix with rows.
+    """
+    start = deserialise(since) if since is not None else earliest_cold_start(definition, loaded)
+    if start is None:
+        return [file for file in files if file.path in loaded]
+    is_above_start = sweep_start(definition, PathState.of(start), None).is_above
+    return [file for file in files if file.path in loaded or is_above_start(file.path)]
