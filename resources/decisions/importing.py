@@ -207,7 +207,7 @@ def _returning_rows(
         return _loaded_since_export(exported, dataflow, base, watermark, rows, deleted)
     past = platform.log.find(dataflow.name, base.number)
     to = base.number if past and past.id == base.id else 0
-    return returning_rows(platform, dataflow, newer, watermark, rows.files.missing, deleted, to=to)
+    return returning_rows(platform, dataflow, newer, watermark, rows, deleted, to=to)
 
 
 def _loaded_since_export(
@@ -232,7 +232,7 @@ def _loaded_since_export(
     reads_again = adopted.state is None or not planning.covers(watermark, adopted.state)
     missing = rows.files.missing
     lost_rows = LostRows()
-    if missing or reads_again:
+    if missing or reads_again or (rows.knows_files and in_all.rows):  # or of files that are missing now
         forgotten = forgotten_conditions(table, base.app_id) if missing else ()
         lost_rows = replace(in_all, files=tuple(file.path for file in missing), forgotten=forgotten)
     return ReturningRows(lost_rows, missing, in_all, deleted, can_skip=bool(missing) and not reads_again)

@@ -6,21 +6,25 @@ They come back if a decision reads files or values again, or calls files late th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, CorruptWatermark
 from partitions.path.source import SourceFile
-from resources.decisions.reasons import DELETED
+from resources.decisions.files_in_table import HeldRows
+from resources.decisions.reasons import DELETED, IN_TABLE
 from resources.kinds.contract.decisions import KnowsFiles, StateRules, TellsLostRows
 from resources.kinds.contract.lost_rows import DeletedRows, LostRows, check_lost_rows, lost_in_all
 from resources.platform.opener import Opener
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry
+from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 
 _ALL = 1_000_000
+_LOADED = (None, IN_TABLE, DELETED)
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ def returning_rows(
     dataflow: Dataflow,
     last: Entry,
     watermark: str,
-    missing: Sequence[SourceFile],
+    rows: HeldRows,
     answer: DeletedRows | None,
     *,
     to: int = 0,
@@ -159,21 +163,41 @@ def returning_rows(
         dataflow: the dataflow.
         last: the newest entry.
         watermark: sentinel JSON text: rows above it are read again.
-        missing: files at or below it that the table has no row of, and that are late.
+        rows: the rows that the table holds; missing files are late.
         answer: what an operator has said.
         to: the number of the entry whose state comes back.
     """
     log, table, rules = platform.log, platform.table(dataflow), platform.rules(dataflow)
-    doubtful = loaded_before(log, dataflow.name, rules, last, missing)
+    doubtful = loaded_before(log, dataflow.name, rules, last, rows.files.missing)
+    forgotten_paths = _forgotten_paths(log, dataflow.name, last, rows)
     in_all = lost_by_all_loads(log, dataflow.name, table, last, to)
     planning = platform.kind(dataflow).planning
     entries = [last, *(before for before, _ in _ended_by_resets(log, dataflow.name, to))]
     reads_again = not all(planning.covers(watermark, past.watermark) for past in entries)
     lost_rows = LostRows()
-    if doubtful:
-        lost_rows = replace(in_all, files=tuple(file.path for file in doubtful))
+    if doubtful or forgotten_paths:
+        lost_rows = replace(in_all, files=(*(file.path for file in doubtful), *forgotten_paths))
     elif reads_again and isinstance(rules, TellsLostRows) and last.era <= to:
         lost_rows = rules.lost_above(last, watermark)
     elif reads_again:
         lost_rows = in_all
-    return ReturningRows(lost_rows, doubtful, in_all, answer, can_skip=bool(doubtful) and not reads_again)
+    can_skip = bool(doubtful) and not reads_again and not forgotten_paths
+    return ReturningRows(lost_rows, doubtful, in_all, answer, can_skip=can_skip)
+
+
+def _forgotten_paths(log: WatermarkLog, dataflow: str, last: Entry, rows: HeldRows) -> list[str]:
+    """Return loaded files without a row that the source lacks and the decision no longer records.
+
+    They are late if they come back.
+    """
+    if rows.counts is None:
+        return []
+    loaded_paths = set[str]()
+    entry: Entry | None = last
+    while entry is not None:
+        with suppress(CorruptWatermark):
+            records = IngestedFiles(log, dataflow, entry).all()
+            loaded_paths |= {record.path for record in records if record.reason in _LOADED}
+        entry = _newest_before(log, dataflow, entry.era) if entry.era else None
+    recorded_paths = {str(row[0]) for row in rows.files.listed} | {file.path for file in rows.files.missing}
+    return sorted(loaded_paths - rows.counts.keys() - recorded_paths)

@@ -211,7 +211,7 @@ def _taken_back(
     """
     rules, watermark = platform.rules(dataflow), str(changes["watermark"])
     rows = without_other_names(held_rows(rules, last, None, watermark), names)
-    returning = returning_rows(platform, dataflow, last, watermark, rows.files.missing, deleted, to=to)
+    returning = returning_rows(platform, dataflow, last, watermark, rows, deleted, to=to)
     notes = check_lost_rows(
         dataflow.name, returning.lost_rows, deleted, [f"{command} --deleted load --reason TEXT"]
     )

@@ -227,3 +227,28 @@ def test_a_file_that_was_never_loaded_is_late_without_a_question(make_feed: Make
     feed.decide(verb, *options)
     sweep(feed)
     assert feed.ids == [1, 2, 3, 9]
+
+
+@pytest.mark.parametrize("how", ["reset", "adopt", "import", "import of a lost log"])
+def test_a_deleted_row_of_a_file_that_is_away_is_asked_about(make_feed: MakeFeed, how: str) -> None:
+    feed = load_three(make_feed)
+    file, is_lost = export(feed), how == "import of a lost log"
+    feed.put("d2/9.ndjson", 9)
+    feed.command("late", NAME)
+    delete_by_hand(feed, 9)
+    away = feed.folder / "away"
+    (feed.landing / "d2/9.ndjson").rename(away)
+    if how in ("reset", "adopt"):
+        feed.decide(how, *(["--replace"] if how == "reset" else []))
+        command = ["rewind", "--to", "4", "--replace"]
+    else:
+        command = ["import", file]
+    if is_lost:
+        shutil.rmtree(feed.state)
+    asked = feed.cli("state", *command[:1], NAME, *command[1:], "--reason", "x", "--yes")
+    assert stops(asked)
+    assert ("d2/9.ndjson" in asked.error["message"]) != is_lost
+    feed.decide(*command, "--deleted", "load")
+    away.rename(feed.landing / "d2/9.ndjson")
+    sweep(feed)
+    assert feed.ids == [1, 2, 3, 9]
