@@ -26,6 +26,7 @@ from dagster import (
     evaluate_automation_conditions,
     materialize,
 )
+from deltalake import DeltaTable
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
@@ -611,6 +612,17 @@ class TestDecisionJobs:
     def test_every_decision_is_a_job(self, feed: Feed, job: str, config: Mapping[str, Any], why: str) -> None:
         assert run(feed, job, {"dataflow": NAME, "reason": "because", "confirm": True, **config}).success
         assert [entry.why for entry in feed.entries] == ["run", "run", why]
+
+    def test_an_import_takes_the_answer_about_deleted_rows(self, feed: Feed) -> None:
+        lines = feed.command("state", "export", NAME).out.splitlines()
+        ids = feed.ids
+        feed.put("9.ndjson", 9)
+        feed.load()
+        DeltaTable(str(feed.table)).delete("id = 9")
+        config = {"dataflow": NAME, "reason": "because", "confirm": True, "lines": lines}
+        assert run(feed, "state_import", {**config, "deleted": "load"}).success
+        feed.load()
+        assert feed.ids == [*ids, 9]
 
     @pytest.mark.parametrize(
         ("job", "config", "command"),
