@@ -72,11 +72,13 @@ def types_of_texts(
 def type_of_sample(first: str | None, sample: str | None) -> str | None:
     """Return the type of a column for a sample of files; ignore texts that only later files have.
 
+    A column without a value in the first file stays text, whatever later files hold: None.
+
     Args:
         first: the type of its values in the first file; None if it has none.
         sample: the type of its values in all files; None if they have none.
     """
-    return first if first is not None and "string" in (first, sample) else sample
+    return first if first is None or "string" in (first, sample) else sample
 
 
 def _has_type(text: Column, data_type: str, options: Mapping[str, str], reading: TextOptions) -> Column:
