@@ -178,7 +178,9 @@ def _returning_rows(
     in_all, lost_rows = lost_by_log(table, base, app_id), LostRows()
     if rows.counts is not None and not rows.files.knows_loads:
         present_rows = sum(rows.counts.values())
-        lost_rows = in_all if base is not None else lost_since_created(table, app_id, present_rows)
+        newest = adopted.number if adopted else 0
+        since_created = lost_since_created(table, app_id, present_rows, newest)
+        lost_rows = in_all if base is not None else since_created
         forgotten = forgotten_conditions(table, app_id) if doubtful else ()
         files = tuple(file.path for file in doubtful)
         lost_rows = replace(lost_rows, files=files, forgotten=forgotten)

@@ -205,9 +205,22 @@ def _returning_rows(
     """
     if newer is None:
         return _loaded_since_export(exported, dataflow, base, watermark, rows, deleted)
+    newer = _newest_in_table(platform, dataflow, newer)
     past = platform.log.find(dataflow.name, base.number)
     to = base.number if past and past.id == base.id else 0
     return returning_rows(platform, dataflow, newer, watermark, rows, deleted, to=to)
+
+
+def _newest_in_table(platform: Opener, dataflow: Dataflow, newest: Entry) -> Entry:
+    """Return the entry of the table's newest commit if an older table was put back; else the newest entry.
+
+    Nobody has deleted the rows of the commits that an older table lacks.
+    """
+    with suppress(NeedsDecision, ConfigurationError):  # the table tells no state
+        adopted = adopted_state(platform.table(dataflow), newest.app_id)
+        if adopted is not None and 0 < adopted.number < newest.table_number:
+            return platform.log.find(dataflow.name, adopted.number) or newest
+    return newest
 
 
 def _loaded_since_export(

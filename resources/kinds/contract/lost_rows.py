@@ -85,7 +85,9 @@ def fields_of_counts(table: Table, lost_rows: LostRows) -> dict[str, int | Liter
     }
 
 
-def lost_since_created(table: Table, app_id: str | None, present_rows: int) -> LostRows:
+def lost_since_created(
+    table: Table, app_id: str | None, present_rows: int, newest: int | None = None
+) -> LostRows:
     """Return how many rows the table has less than its own commits have written; for a lost log.
 
     Unknown unless the table's log reaches back to the commit that made the table.
@@ -94,9 +96,13 @@ def lost_since_created(table: Table, app_id: str | None, present_rows: int) -> L
         table: the table.
         app_id: the dataflow's id in its commits.
         present_rows: the rows of the dataflow that it holds.
+        newest: the number of the commit that the rows were counted at, if they must be those of the newest
+            one: others may have overwritten it, and a run may have written since.
     """
     head = table.head(None, app_id)
     commits = head.tagged_commits
+    if newest is not None and commits and commits[-1].number != newest:
+        return LostRows(None)
     if not commits or commits[0].follows is not None or any(commit.uncounted for commit in commits):
         return LostRows(None)
     written = 0
