@@ -22,7 +22,7 @@ def is_outdated(code: str) -> bool:
     return code in (FILE_CHANGED, FILE_VANISHED)
 
 
-def is_passed_over(on_bad_file: OnBadFile, code: str) -> bool:
+def is_skipped(on_bad_file: OnBadFile, code: str) -> bool:
     """Return whether a bad file goes into quarantine, and the run continues without it.
 
     A file that still grows needs only time, and one that changed while it was read is already in the

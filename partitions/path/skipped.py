@@ -20,7 +20,7 @@ _SHOWN = 3
 _ENDINGS = 8
 """The most endings in a warning, and the most endings with a warning of their own."""
 
-PASSED_OVER = "skipped"
+SKIPPED = "skipped"
 """The beginning of a warning about names."""
 
 _HIDDEN = "names that start with _ or . belong to no source. Rename files to load them"
@@ -53,11 +53,11 @@ class SkippedNames:
         if self.all_shown:
             quoted = [quote_name(name) for name in self.names]
             more = f" and {self.count - len(quoted):,} more" if self.count > len(quoted) else ""
-            return f"{PASSED_OVER} {', '.join(quoted)}{more}: {self.why}"
+            return f"{SKIPPED} {', '.join(quoted)}{more}: {self.why}"
         quoted = [f"'{quote_name(name)[1:-1]}'" for name in self.names[:_SHOWN]]
         if self.count <= _SHOWN:
-            return f"{PASSED_OVER} {', '.join(quoted)}: {self.why}"
-        return f"{PASSED_OVER} {self.count:,} files, such as {', '.join(quoted)}: {self.why}"
+            return f"{SKIPPED} {', '.join(quoted)}: {self.why}"
+        return f"{SKIPPED} {self.count:,} files, such as {', '.join(quoted)}: {self.why}"
 
 
 def fault_of_key(key: str) -> str | None:

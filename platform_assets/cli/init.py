@@ -119,7 +119,7 @@ def _draft_dataflows(folder: Path, files: str, name: str | None) -> dict[str, st
             *(f"{flow}: not read: {line}" for line in dataset.unread),
         ):
             click.echo(line, err=True)
-    for line in survey_result.passed_over:
+    for line in survey_result.skipped_names:
         click.echo(line, err=True)
     return {
         flow: draft_dataflow(

@@ -24,7 +24,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from partitions.instants import time_text
-from partitions.path.skipped import PASSED_OVER
+from partitions.path.skipped import SKIPPED
 from partitions.sentinels import serialise
 from platform_assets.factory.dagster_names import table_key, watermark_key
 from platform_assets.run_metadata import error_metadata
@@ -157,7 +157,7 @@ def reported_part(description: str | None) -> str | None:
     text = description or ""
     if text.startswith(_FAILING):
         return text.partition(": ")[0]
-    return text.partition(f"; {PASSED_OVER}")[2] if text.startswith(_NOTHING_NEW) else None
+    return text.partition(f"; {SKIPPED}")[2] if text.startswith(_NOTHING_NEW) else None
 
 
 def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:

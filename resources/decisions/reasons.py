@@ -10,7 +10,7 @@ OTHER_ROOT = "at or below the watermark when another root was accepted"
 LOADED_REASONS = (IN_TABLE, DELETED, OTHER_ROOT, GOES)
 """Reasons of files that a decision has taken as loaded, or whose rows the next loads delete."""
 
-PASSED_OVER_REASONS = (SET,)
+SKIPPED_REASONS = (SET,)
 """Reasons of files that a decision has skipped."""
 
 DECISION_REASONS = (IN_TABLE, DELETED, SET, OTHER_ROOT, UNPROCESSED, UNPROCESSED_WITHOUT_ROWS, GOES, WENT)

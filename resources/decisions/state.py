@@ -39,7 +39,7 @@ from resources.decisions.other_names import (
 from resources.decisions.other_root import Below, check_told_apart, files_of_root
 from resources.decisions.reasons import OTHER_ROOT
 from resources.decisions.returning_rows import returning_rows
-from resources.decisions.taken_over import passed_over
+from resources.decisions.taken_over import draft_of_set
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, OtherNames, TellsLostRows
 from resources.kinds.contract.lost_rows import (
     DeletedRows,
@@ -304,7 +304,7 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
                 choices=(f"strandline state rewind {dataflow.name} --to NUMBER --reason TEXT",),
             )
         takes_table = only_operator_knows(platform, dataflow, last)
-        draft = passed_over(platform, dataflow, last, reason, watermark, takes_table=takes_table)
+        draft = draft_of_set(platform, dataflow, last, reason, watermark, takes_table=takes_table)
         return replace(draft, takes_table=takes_table)
 
     return build_draft

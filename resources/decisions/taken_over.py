@@ -23,7 +23,7 @@ from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry
 
 
-def passed_over(
+def draft_of_set(
     platform: Opener,
     dataflow: Dataflow,
     last: Entry | None,

@@ -16,7 +16,7 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.outcome import LeftOut, Outcome
 
-PASSED_OVER = "skipped"
+SKIPPED = "skipped"
 """First word of a warning about a part without which a slice was committed."""
 
 SHOWN = 20
@@ -31,7 +31,7 @@ class BadPartPolicy(Generic[SliceT]):
         self._run, self._bad_parts, self._outcome = run, run.kind.bad_parts, outcome
         self.not_sampled: list[BadPart] = []
 
-    def pass_over(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
+    def skip_bad_parts(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
         """Return the slice without its bad parts and warn of each; None if the policy does not allow it."""
         rest = None if is_loaded(bad.code) else self._bad_parts.slice_without(slice_, bad)
         if rest is None:
@@ -104,7 +104,7 @@ class BadPartPolicy(Generic[SliceT]):
         return bad_parts.find_others(self._run.spark, slice_, pinned, bad)
 
     def _warn(self, bad: BadPart) -> None:
-        self._outcome.warnings.append(f"{PASSED_OVER} {bad.part}: {bad.why}")
+        self._outcome.warnings.append(f"{SKIPPED} {bad.part}: {bad.why}")
         self.not_sampled.append(bad)
 
 

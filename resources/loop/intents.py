@@ -51,7 +51,7 @@ def draft_intent(
     object_name = f"{number:010d}-{intent_id}"
     file_list = run.log.put_list(run.name, object_name, run.kind.stored_slices.to_rows(slice_))
     run.notify(Step.LIST_KEPT, file_list)
-    quarantine, passed_over = _store_quarantine(run, entry, slice_, object_name)
+    quarantine, quarantined_count = _store_quarantine(run, entry, slice_, object_name)
     replaces = _replaces(entry, head, slice_)
     reads_again = replaces == "own" or slice_.why == "replay"
     return Intent(
@@ -73,7 +73,7 @@ def draft_intent(
         files=size.files,
         work_units=size.work_units,
         failed_units=size.failed_units,
-        quarantined=passed_over,
+        quarantined=quarantined_count,
         quarantine=quarantine,
         inputs=run.inputs.newest_versions() or None,
         since=serialise(slice_.since) if slice_.since else None,

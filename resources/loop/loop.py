@@ -27,7 +27,7 @@ from resources.kinds.contract.planning import RunsAhead
 from resources.kinds.contract.reading import ReadsVersions, ReportsBatches
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
-from resources.loop.bad_parts import PASSED_OVER, SHOWN, BadPartPolicy
+from resources.loop.bad_parts import SKIPPED, SHOWN, BadPartPolicy
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.deleting import finish_delete
@@ -188,7 +188,7 @@ class _RunExecution(Generic[SliceT]):
         """Finish an intent, or abandon its number so that its work is planned again with the current files."""
         run, outcome = self._run, self._outcome
         slice_ = recorded_slice(run.log, run.kind, intent)
-        outcome.warnings += [f"{PASSED_OVER} {line}" for line in slice_.failures.values()]
+        outcome.warnings += [f"{SKIPPED} {line}" for line in slice_.failures.values()]
         why = self._record(resume_slice(run, outcome.newest, intent, slice_))
         if why is None or isinstance(why, Conflict):  # given up by another run
             return
@@ -207,7 +207,7 @@ class _RunExecution(Generic[SliceT]):
             )
             return
         pinned = run.log.get_schema(intent.pinned)
-        rest = self._pass_over(slice_, why, pinned)
+        rest = self._skip_bad_parts(slice_, why, pinned)
         if rest is not None:
             self._load(*rest)
         elif not self._bad_parts.leave_out(slice_, why, pinned):
@@ -279,7 +279,7 @@ class _RunExecution(Generic[SliceT]):
         if pacing and self._outcome.committed:
             self._holder_policy.wait(max(0.0, pacing - self._outcome.committed[-1].seconds))
 
-    def _pass_over(
+    def _skip_bad_parts(
         self, slice_: SliceT, bad: BadPart, pinned: str, later: Iterable[SliceT] = ()
     ) -> tuple[SliceT, str] | None:
         """Return the slice without its bad parts, and its schema; None if the policy does not allow it.
@@ -290,14 +290,14 @@ class _RunExecution(Generic[SliceT]):
         Raises:
             _NoColumnTypesError: no remaining part shows types.
         """
-        rest = self._bad_parts.pass_over(slice_, bad, pinned)
+        rest = self._bad_parts.skip_bad_parts(slice_, bad, pinned)
         entry = self._outcome.newest
         if rest is None or (entry is not None and entry.pinned):
             return None if rest is None else (rest, pinned)
         pinned_by_rest = self._pinned([rest, *later])
         if pinned_by_rest is None:
             warnings = self._outcome.warnings
-            warnings[:] = [warning for warning in warnings if not warning.startswith(PASSED_OVER)]
+            warnings[:] = [warning for warning in warnings if not warning.startswith(SKIPPED)]
             raise _NoColumnTypesError
         return rest, pinned_by_rest
 
@@ -316,7 +316,7 @@ class _RunExecution(Generic[SliceT]):
                 continue
             if not isinstance(why, BadPart):
                 raise why
-            rest = self._pass_over(slice_, why, pinned, later)
+            rest = self._skip_bad_parts(slice_, why, pinned, later)
             if rest is None and self._bad_parts.leave_out(slice_, why, pinned):
                 return None
             if rest is None:
@@ -357,7 +357,7 @@ class _RunExecution(Generic[SliceT]):
             unread -= set(slice_.keys)
         if not unread:
             return None
-        reasons = [warning for warning in outcome.warnings if warning.startswith(PASSED_OVER)]
+        reasons = [warning for warning in outcome.warnings if warning.startswith(SKIPPED)]
         outcome.warnings = [warning for warning in outcome.warnings if warning not in reasons]
         rest = pluralize(max(0, len(reasons) - SHOWN), "more reason")
         more = f"; and {rest} (strandline ledger {self._run.name})" if len(reasons) > SHOWN else ""

@@ -107,7 +107,7 @@ def read_again(
     warnings = [
         *cut.warnings,
         *lost_rows,
-        *(replay.passed_over([chunk for chunk in cut.chunks if chunk not in done]) or ()),
+        *(replay.describe_unread_rows([chunk for chunk in cut.chunks if chunk not in done]) or ()),
     ]
     replayed = read_chunks(loop, steps, on_progress)
     replayed.outcome.warnings[:0] = warnings

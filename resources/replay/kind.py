@@ -183,7 +183,7 @@ class ReplayKind(ABC):
         keys = done_keys(self.platform.log, self.kind_of(self.dataflow), in_progress)
         return {chunk for chunk in cut.chunks if keys.issuperset(chunk.keys)}
 
-    def passed_over(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
+    def describe_unread_rows(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
         """Return sentences about the rows that no run reads after these chunks; None if there are none."""
 
     def reason(self, chunk: ReplayChunk) -> str:

@@ -146,7 +146,7 @@ class ColumnReplay(ReplayKind):
                 highest = upper
         return highest
 
-    def passed_over(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
+    def describe_unread_rows(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
         """Return the rows between watermark and first chunk, and later ones, that a saved watermark skips."""
         if not self.options.save_watermark or not remaining:
             return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart
-from partitions.path.bad_files import is_passed_over
+from partitions.path.bad_files import is_skipped
 from partitions.path.slices import PathSlice
 from resources.kinds.contract.bad_parts import BadParts, SetsAside, SetsRecordsAside
 from resources.sources.files.checked import BadRecord
@@ -46,7 +46,7 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
 
     def slice_without(self, slice_: PathSlice, bad: BadPart) -> PathSlice | None:
         """Return the slice without the file; None if the run must stop at it."""
-        if not is_passed_over(self.dataflow.on_bad_file, bad.code) or not slice_.contains(bad):
+        if not is_skipped(self.dataflow.on_bad_file, bad.code) or not slice_.contains(bad):
             return None
         return slice_.without(bad.part, bad.why)
 

@@ -318,14 +318,14 @@ class PathRules(StateRules):
         try:
             return read_quarantine(self._log, last).files
         except CorruptWatermark:
-            passed_over = (
+            skipped_files = (
                 file
                 for file in ingested
                 if file.reason
                 and file.reason not in DECISION_REASONS
                 and not file.reason.startswith(SAME_CONTENT)
             )
-            return [QuarantinedFile(SourceFile(*file[:4]), file.reason or "") for file in passed_over]
+            return [QuarantinedFile(SourceFile(*file[:4]), file.reason or "") for file in skipped_files]
 
 
 def _is_doubtful(ingested: IngestedFile | None, base: Entry | None, *, beyond: bool) -> bool:

@@ -21,7 +21,7 @@ from partitions.path.ledger import OF_SOURCE, OF_TABLE, Counts, FileCounts, File
 from partitions.path.ledger_partitions import FilePlace, LedgerPartition, PartitionNames
 from partitions.path.order import FileKey
 from partitions.path.source import SourceFile
-from resources.decisions.reasons import LOADED_REASONS, PASSED_OVER_REASONS
+from resources.decisions.reasons import LOADED_REASONS, SKIPPED_REASONS
 from resources.kinds.path.source_comparison import SourceComparison, compare_with_source
 from resources.kinds.path.sweep import unhandled
 from resources.platform.stores import Stores
@@ -117,7 +117,7 @@ def missing_partitions(
 
 def recorded_counts(record: IngestedFiles) -> Counts:
     """Return the counts of the record of ingested files."""
-    return count_by_place(RecordTables(record).tables(), LOADED_REASONS, PASSED_OVER_REASONS, SAME_CONTENT)
+    return count_by_place(RecordTables(record).tables(), LOADED_REASONS, SKIPPED_REASONS, SAME_CONTENT)
 
 
 def _waiting_counts(stores: Stores, dataflow: Dataflow, entry: Entry | None, now: datetime) -> Counts:
@@ -200,7 +200,7 @@ def newest_partitions(
         return len(folders) > most
 
     counts = count_by_place(
-        RecordTables(record).last_tables(has_enough), LOADED_REASONS, PASSED_OVER_REASONS, SAME_CONTENT
+        RecordTables(record).last_tables(has_enough), LOADED_REASONS, SKIPPED_REASONS, SAME_CONTENT
     )
     names = PartitionNames(dataflow.path.template)
     ledger = file_ledger(names, [counts], frozenset(), None, datetime.now(UTC), LedgerBounds())

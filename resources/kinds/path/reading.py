@@ -45,8 +45,8 @@ class PathReading(Reading[PathSlice], KnowsColumns, ReportsMissingColumns[PathSl
     def pin(self, spark: SparkSession, pending: Sequence[PathSlice]) -> str | None:
         """Return the declared schema, or infer it from a bounded sample of all waiting files."""
         files = [file for slice_ in pending for file in slice_.files]
-        passed_over = [aside.file for slice_ in pending for aside in slice_.quarantined]
-        return self.source.pin(spark, files, passed_over)
+        skipped_files = [aside.file for slice_ in pending for aside in slice_.quarantined]
+        return self.source.pin(spark, files, skipped_files)
 
     def check_schema(self, spark: SparkSession, pinned: str) -> None:
         """Compare ``source.schema`` with the pinned schema."""

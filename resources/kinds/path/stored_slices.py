@@ -45,11 +45,11 @@ class StoredPathSlices(StoredSlices[PathSlice]):
         The head has the computed checksums, in the order of the rows.
         """
         loaded = [(*file.row, None) for file in slice_.files]
-        passed_over = [(*aside.file.row, aside.reason) for aside in slice_.quarantined]
+        skipped_files = [(*aside.file.row, aside.reason) for aside in slice_.quarantined]
         copies = [(*copy.file.row, copy.reason) for copy in slice_.copies]
         gone_rows = [(path, 0, "", 0, WENT) for path in slice_.gone_paths]
         freed = [(*file.row, UNPROCESSED_WITHOUT_ROWS) for file in slice_.freed_copies]
-        rows = [*loaded, *passed_over, *copies, *gone_rows, *freed]
+        rows = [*loaded, *skipped_files, *copies, *gone_rows, *freed]
         checksums = [slice_.checksums.get(path) for path, *_ in rows] if slice_.checksums else None
         head: dict[str, Any] = {CHECKSUMS: checksums} if checksums else {}
         if slice_.kept_paths is not None:

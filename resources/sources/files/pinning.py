@@ -61,14 +61,14 @@ class SchemaPinner:
         return (warning,)
 
     def pin(
-        self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
+        self, spark: SparkSession, files: Sequence[SourceFile], skipped_files: Sequence[SourceFile] = ()
     ) -> PinnedSchema | None:
         """Return the declared schema, or one inferred from a bounded sample, with the folders' columns.
 
         Args:
             spark: a session.
             files: the files that are about to be loaded. At most 20 of them, of 64 MiB together, are read.
-            passed_over: files that are not loaded and never read; their folders name columns if there are no other
+            skipped_files: files that are not loaded and never read; their folders name columns if there are no other
                 files.
 
         Returns:
@@ -78,7 +78,7 @@ class SchemaPinner:
 
         declared = self._declared(spark)
         data = declared if declared is not None else self._infer(spark, sample_of(files))
-        folders = folder_names(file.path for file in files or passed_over)
+        folders = folder_names(file.path for file in files or skipped_files)
         if data is None or (declared is None and not data.fields):
             return None
         data = _with_folders_as_text(data, folders)

@@ -123,7 +123,7 @@ class FileSource:
         listing.check_unchanged(self.root, files)
 
     def pin(
-        self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
+        self, spark: SparkSession, files: Sequence[SourceFile], skipped_files: Sequence[SourceFile] = ()
     ) -> str | None:
         """Return the declared schema, or one inferred from a bounded sample, as text.
 
@@ -136,7 +136,7 @@ class FileSource:
         Args:
             spark: a session.
             files: the files that are loaded.
-            passed_over: the files that are not loaded. If there are no others, their folders name the columns;
+            skipped_files: the files that are not loaded. If there are no others, their folders name the columns;
                 otherwise no later file would be accepted.
 
         Raises:
@@ -145,7 +145,7 @@ class FileSource:
             ConfigurationError: Spark does not know the encoding in the options.
         """
         check_encoding(spark, self._definition.options, self._dataflow.name)
-        pinned = self._pin(spark, files, passed_over)
+        pinned = self._pin(spark, files, skipped_files)
         is_inferred = self._definition.schema_ is None
         if pinned is not None and is_inferred and self._dataflow.on_bad_file == "quarantine":
             self._judge.refuse_first_bad(spark, sample_of(files), PinnedSchema.of(pinned.to_text()))
@@ -153,10 +153,10 @@ class FileSource:
         return pinned.to_text() if pinned is not None and has_columns else None
 
     def _pin(
-        self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile]
+        self, spark: SparkSession, files: Sequence[SourceFile], skipped_files: Sequence[SourceFile]
     ) -> PinnedSchema | None:
         try:
-            return self._pinner.pin(spark, files, passed_over)
+            return self._pinner.pin(spark, files, skipped_files)
         except StrandlineError:
             raise
         except Exception as error:

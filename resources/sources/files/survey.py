@@ -143,11 +143,11 @@ class Survey:
 
     Attributes:
         datasets: one for each folder of files that belong together.
-        passed_over: the files that belong to no dataset, with the reasons, as lines for people.
+        skipped_names: the files that belong to no dataset, with the reasons, as lines for people.
     """
 
     datasets: Sequence[Dataset]
-    passed_over: Sequence[str] = ()
+    skipped_names: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -177,19 +177,19 @@ def survey(place: Place) -> Survey:
         for folder, paths in folders.items()
         if (dataset := _survey_dataset(place, folder, paths, files, complete=listing.complete)) is not None
     ]
-    passed_over = (*skip_warnings(listing.listed.skipped), *_describe_loose_files(loose))
+    skipped_names = (*skip_warnings(listing.listed.skipped), *_describe_loose_files(loose))
     if not datasets:
         endings = ", ".join(sorted({ending_of(path) or "none" for path in files})) or "no file"
         supported_endings = " ".join(
             dict.fromkeys(ending for form in FORMATS.values() for ending in form.endings)
         )
-        suffix = "".join(f"; {line}" for line in passed_over)
+        suffix = "".join(f"; {line}" for line in skipped_names)
         raise SourceError(
             f"{place}: expected files of a format that Strandline reads ({supported_endings}; text also "
             f"compressed), found endings: {endings}{suffix}",
             code="source_missing",
         )
-    return Survey(datasets, passed_over)
+    return Survey(datasets, skipped_names)
 
 
 def _describe_loose_files(paths: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from partitions.path.bad_files import (
     FILE_VANISHED,
     is_loaded,
     is_outdated,
-    is_passed_over,
+    is_skipped,
 )
 
 
@@ -26,6 +26,6 @@ from partitions.path.bad_files import (
 def test_quarantine_passes_over_what_time_does_not_mend(
     code: str, passed_over: bool, outdated: bool, loaded: bool
 ) -> None:
-    assert is_passed_over("quarantine", code) is passed_over
-    assert not is_passed_over("stop", code)
+    assert is_skipped("quarantine", code) is passed_over
+    assert not is_skipped("stop", code)
     assert (is_outdated(code), is_loaded(code)) == (outdated, loaded)
