@@ -56,9 +56,9 @@ def _print(step: LateStep, policy: str) -> None:
         click.echo(f"  {pluralize(document['ingested'], 'late file')} ingested; the watermark stays")
     for withheld in step.withheld:
         click.echo(f"  {withheld.in_words}")
-    said = {withheld_in_words({withheld.entry: withheld.rows}) for withheld in step.withheld}
+    printed_lines = {withheld_in_words({withheld.entry: withheld.rows}) for withheld in step.withheld}
     for warning in step.warnings:
-        if warning not in said:
+        if warning not in printed_lines:
             click.secho(f"  warning: {warning}", fg="yellow")
     if document["quarantined"]:
         click.echo(f"  {pluralize(document['quarantined'], 'late file')} in quarantine")

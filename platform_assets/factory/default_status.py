@@ -1,4 +1,4 @@
-"""Whether sensors and schedules are on when a code location first loads: yes, unless ``dev --paused`` started it."""
+"""Sensors and schedules are on when a code location first loads, unless ``dev --paused`` started it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of a failed run's checks: why the table is not up to date, and the last results of the others.
+"""The checks of a run that failed: why the table is not up to date, and the others' last results.
 
 Dagster shows a check that a failed run did not evaluate as failed. But nobody has looked, so the last result
 still holds.

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def rows(request: Any) -> Iterator[dict[str, Any]]:  # noqa: ARG001 - for your own body
-    """Yield the rows of a request, from `request.lower` to `request.upper`, or from `request.start` to `request.end`.
+    """Yield the rows of a request: between `lower` and `upper`, or between `start` and `end`.
 
     Rows outside of the request are left out.
     """

@@ -266,9 +266,9 @@ def _describe_absent_rows(
         rules.check_rewind()
     except (ConfigurationError, NeedsDecision):  # this kind never goes back
         command, later = f"strandline state reset {dataflow.name} --replace", ""
-    lost = "" if is_whole else " (the log does not reach back to the delete)"
+    limit = "" if is_whole else " (the log does not reach back to the delete)"
     return (
-        f"the deleted rows, and {counted} withheld since{lost}, stay away: {read} meanwhile need to be read again, such as by"
+        f"the deleted rows, and {counted} withheld since{limit}, stay away: {read} meanwhile need to be read again, such as by"
         f" `{command}`{later}"
     )
 

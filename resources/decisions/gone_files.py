@@ -102,7 +102,7 @@ def gone_above(
 def gone_at_new_source(
     platform: Opener, dataflow: Dataflow, last: Entry, answer: GoneFiles | None, options: str
 ) -> GoneRows:
-    """Return the rows of files that a changed source lacks, if the next loads replace rows above the watermark.
+    """Return the rows of files that a changed source lacks, if the next loads replace rows.
 
     Args:
         platform: the resources.

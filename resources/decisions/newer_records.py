@@ -74,7 +74,7 @@ def _describe_freed(before: HeldRows, after: HeldRows) -> list[str]:
 
 
 def _describe_uncertain(platform: Opener, dataflow: Dataflow, rows: HeldRows) -> list[str]:
-    """Return a line about copies whose originals have changed, while nothing tells what was loaded of them."""
+    """Return a line about copies whose originals have changed, if nothing tells what was loaded of them."""
     recorded = {row[0]: row for row in rows.files.listed}
     originals = {path: str(original) for path, row in recorded.items() if (original := original_of(row[-1]))}
     if not originals:

@@ -51,7 +51,7 @@ def with_other_names(draft: Draft, names: OtherNames, answer: DeletedRows | None
 
 
 def check_unsure_names(dataflow: Dataflow, names: OtherNames, answer: DeletedRows | None) -> None:
-    """Raise if the table may lack rows of files that count as loaded, and ``answer`` does not say their fate.
+    """Raise if the table may lack rows of files that count as loaded, and no answer says their fate.
 
     Raises:
         NeedsDecision: code ``other_files``.
@@ -117,7 +117,7 @@ def refuse_other_names(dataflow: Dataflow, names: OtherNames, decision: str) -> 
 
 
 def describe_doubtful_names(names: OtherNames) -> tuple[str, ...]:
-    """Return notes on such files whose rows may be missing after a decision, or be there twice, for people."""
+    """Return notes on files whose rows may be missing, or be there twice, after a decision."""
     lines = (
         (names.above, "taken as loaded under other names, and read again, so their rows are there twice"),
         (

@@ -1,4 +1,4 @@
-"""Keep the rows that a pending ``reset --replace`` would have deleted, if a later decision takes it back.
+"""Keep the rows that a pending ``reset --replace`` would delete if a later decision takes it back.
 
 See docs/reference/state.md, reset.
 """

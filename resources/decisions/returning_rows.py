@@ -1,4 +1,4 @@
-"""Rows that others deleted from the table, and that a decision would bring back (docs/reference/state.md).
+"""Rows that others deleted, and that a decision would bring back (docs/reference/state.md).
 
 They come back if a decision reads files or values again, or calls files late that were loaded before.
 """
@@ -92,7 +92,7 @@ def check_returning_rows(dataflow: str, returning: ReturningRows, command: str) 
 def loaded_before(
     log: WatermarkLog, dataflow: str, rules: StateRules, last: Entry | None, files: Sequence[SourceFile]
 ) -> list[SourceFile]:
-    """Return those of the files that an entry has handled, also before a reset; all if the log cannot tell."""
+    """Return the files that an entry has handled, also before a reset; all if the log cannot tell."""
     if not isinstance(rules, KnowsFiles) or not files:
         return []
     entry, unknown_files = last, list(files)
@@ -114,7 +114,7 @@ def _newest_before(log: WatermarkLog, dataflow: str, era: int) -> Entry | None:
 
 
 def lost_by_all_loads(log: WatermarkLog, dataflow: str, table: Table, last: Entry, to: int = 0) -> LostRows:
-    """Return how many rows the table lacks of those that loads wrote, also before resets that kept the table.
+    """Return how many loaded rows the table lacks, also of loads before resets that kept the table.
 
     Args:
         log: the log.

@@ -54,7 +54,7 @@ def add_deletes_of_table(table: Table, app_id: str, deletes: Sequence[DeleteInFo
 
 
 def renew_lists_of_table(table: Table, log: WatermarkLog, entry: Entry) -> None:
-    """Store the forgotten deletes of an entry beside the table, then those in force, unless they are there.
+    """Store the deletes of an entry beside the table unless they are there: forgotten ones first.
 
     If the process dies in between, a forgotten delete counts as in force there.
     """

@@ -27,7 +27,7 @@ from resources.kinds.contract.planning import RunsAhead
 from resources.kinds.contract.reading import ReadsVersions, ReportsBatches
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
-from resources.loop.bad_parts import SKIPPED, SHOWN, BadPartPolicy
+from resources.loop.bad_parts import SHOWN, SKIPPED, BadPartPolicy
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.deleting import finish_delete

@@ -54,7 +54,7 @@ def remedy_of_loaded_source(log: WatermarkLog, dataflow: Dataflow) -> str | None
 
 
 def warn_of_emptied_source(dataflow: Dataflow, entry: Entry | None, source: FileSource) -> list[str]:
-    """Return a warning if the source holds no file although files were loaded; for a listing without files.
+    """Return a warning if a listing without files means that the source was emptied after loads.
 
     Raises:
         SourceError: the listing failed.

@@ -175,9 +175,12 @@ def test_a_run_reads_the_list_beside_the_table_once_if_a_delete_is_in_force(
 ) -> None:
     feed = loaded(make_feed, 1)
     stores: list[str] = []
-    monkeypatch.setattr(
-        deletes_of_table, "open_blobs", lambda *store: (stores.append("opened"), open_blobs(*store))[1]
-    )
+
+    def open_and_count(*store: Any) -> Any:
+        stores.append("opened")
+        return open_blobs(*store)
+
+    monkeypatch.setattr(deletes_of_table, "open_blobs", open_and_count)
     feed.put("2.ndjson", 2)
     feed.load()
     assert not stores

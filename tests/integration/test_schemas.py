@@ -634,7 +634,7 @@ def test_a_csv_with_another_separator_stops_the_first_run_until_it_is_named(
 ) -> None:
     feed = make_feed(source={"format": "csv", "schema": schema})
     feed.put_text("1.csv", "id;text\n1;a\n")
-    error = feed.run().error
+    error = feed.fail()
     assert (error.code, feed.entries) == ("bad_header", [])
     assert "(it seems to be separated by ';': set `options: {sep: \";\"}` below `source`)" in error.message
     feed.define(source={"options": {"sep": ";"}})

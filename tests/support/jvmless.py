@@ -104,7 +104,7 @@ class _ArrowFiles(FileSource):
     """Files of ``{"id": 1}`` lines, plain or compressed with gzip, that are read line by line."""
 
     def pin(
-        self, spark: SparkSession, files: Sequence[SourceFile], passed_over: Sequence[SourceFile] = ()
+        self, spark: SparkSession, files: Sequence[SourceFile], skipped_files: Sequence[SourceFile] = ()
     ) -> str | None:
         fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
         return json.dumps({"columns": {"type": "struct", "fields": fields}, "folders": []})

@@ -1,4 +1,4 @@
-"""Find files that an operator took as loaded under other names, and say whether the table has their rows.
+"""Find files that were taken as loaded under other names, and whether the table has their rows.
 
 `state accept --below loaded` records such files. Their rows carry the paths of other files, so the table
 does not tell whether it holds them: it does if it has the loads before that decision
@@ -57,10 +57,10 @@ def find_other_names(
     with suppress(CorruptWatermark):  # lists of an earlier era may be deleted by now
         for entry in _ends_of_eras(last, history):
             ingested = IngestedFiles(log, dataflow, entry)
-            found = {record.path: record for record in ingested.with_reason(OTHER_ROOT)}
+            of_era = {record.path: record for record in ingested.with_reason(OTHER_ROOT)}
             for era in newer:  # whose records count
-                found = {path: found[path] for path in found.keys() - era.find_records([*found]).keys()}
-            records |= found
+                of_era = {path: of_era[path] for path in of_era.keys() - era.find_records([*of_era]).keys()}
+            records |= of_era
             newer.append(ingested)
     if not records:
         return RecordsOfOtherNames()

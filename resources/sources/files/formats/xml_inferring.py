@@ -119,7 +119,7 @@ class XmlColumns(FileColumns):
     def _types_of_leaves(
         self, spark: SparkSession, files: Sequence[SourceFile], texts: StructType
     ) -> Mapping[tuple[str, ...], str | None]:
-        """Return the types of the texts of files, by the paths of elements and attributes; None without a text."""
+        """Return the types of texts by the paths of elements and attributes; None without a text."""
         from pyspark.sql import functions as F
 
         rows = self._form.scan(spark, files, texts, mode="PERMISSIVE")

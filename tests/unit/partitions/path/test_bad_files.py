@@ -15,7 +15,7 @@ from partitions.path.bad_files import (
 
 
 @pytest.mark.parametrize(
-    ("code", "passed_over", "outdated", "loaded"),
+    ("code", "skipped", "outdated", "loaded"),
     [
         ("bad_record", True, False, False),
         (FILE_VANISHED, True, True, False),
@@ -24,8 +24,8 @@ from partitions.path.bad_files import (
     ],
 )
 def test_quarantine_passes_over_what_time_does_not_mend(
-    code: str, passed_over: bool, outdated: bool, loaded: bool
+    code: str, skipped: bool, outdated: bool, loaded: bool
 ) -> None:
-    assert is_skipped("quarantine", code) is passed_over
+    assert is_skipped("quarantine", code) is skipped
     assert not is_skipped("stop", code)
     assert (is_outdated(code), is_loaded(code)) == (outdated, loaded)
