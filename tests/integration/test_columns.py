@@ -518,10 +518,11 @@ def test_rows_that_others_deleted_above_a_column_come_back_only_if_said(
     assert (adopted.code, adopted.error["code"]) == (4, "deleted_rows")
     skip = ("state", "adopt", "flow", "--deleted", "skip", "--reason", "lost", "--yes")
     adopt, _ = flow.feed.cli(*skip).error["choices"]
-    counted = flow.feed.copy(tmp_path / "counted")
-    counted.command(*adopt.replace("TEXT", "lost").split()[1:], "--yes")
-    counted.decide("set", serialise({"at": at(3)}))
-    assert (counted.load().status, counted.ids) == ("nothing", [1, 2])
+    if format_ == "delta":  # a copy of an Iceberg table is one that was moved
+        counted = flow.feed.copy(tmp_path / "counted")
+        counted.command(*adopt.replace("TEXT", "lost").split()[1:], "--yes")
+        counted.decide("set", serialise({"at": at(3)}))
+        assert (counted.load().status, counted.ids) == ("nothing", [1, 2])
     flow.feed.decide("adopt", "--deleted", "load")
     flow.run()
     assert flow.ids == [1, 2, 3]

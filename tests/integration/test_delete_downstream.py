@@ -80,6 +80,7 @@ def test_tables_downstream_are_named_and_taken_along(tmp_path: Path, engine: Spa
     assert rows(below) == [(1, "ann"), (4, "eve")]
 
 
+@pytest.mark.full
 def test_a_forget_ends_the_delete_of_the_named_table_only(tmp_path: Path, engine: SparkEngine) -> None:
     above, below = pair(tmp_path / "project", engine)
     delete(above, "--downstream")

@@ -64,7 +64,15 @@ def _lost_list(feed: Feed) -> None:
     shutil.rmtree(feed.table / "_strandline_deletes")
 
 
-@pytest.mark.parametrize("change", [_another_table, _removed_table, _older_lake, _lost_list])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(_another_table, marks=pytest.mark.full),
+        _removed_table,
+        pytest.param(_older_lake, marks=pytest.mark.full),
+        _lost_list,
+    ],
+)
 @pytest.mark.parametrize(
     "table_format", ["delta", *(pytest.param(f, marks=pytest.mark.full) for f in ("iceberg", "parquet"))]
 )
@@ -96,7 +104,7 @@ def deleted_and_forgotten(make_feed: MakeFeed) -> tuple[Feed, str]:
     return feed, str(export)
 
 
-@pytest.mark.parametrize("state", ["there", "lost"])
+@pytest.mark.parametrize("state", [pytest.param("there", marks=pytest.mark.full), "lost"])
 def test_an_import_leaves_a_delete_forgotten_that_was_forgotten_since(
     make_feed: MakeFeed, state: str
 ) -> None:
@@ -114,6 +122,7 @@ def test_an_import_leaves_a_delete_forgotten_that_was_forgotten_since(
     assert ids(feed) == [1, 2, 2, 3]
 
 
+@pytest.mark.full
 def test_an_older_table_that_is_put_back_leaves_a_delete_forgotten(make_feed: MakeFeed) -> None:
     feed, _ = deleted_and_forgotten(make_feed)
     restore(feed.folder / "saved", feed.table)
@@ -137,6 +146,7 @@ def test_rows_of_a_forgotten_delete_come_back_by_an_answer_only(
     assert ids(feed) == rows
 
 
+@pytest.mark.full
 def test_a_delete_that_is_made_again_survives_a_lost_state(make_feed: MakeFeed) -> None:
     feed, _ = deleted_and_forgotten(make_feed)
     delete(feed, "--where", "id = 2")
@@ -147,6 +157,7 @@ def test_a_delete_that_is_made_again_survives_a_lost_state(make_feed: MakeFeed) 
     assert ids(feed) == [1, 3]
 
 
+@pytest.mark.full
 def test_a_forgotten_delete_survives_compaction_and_a_new_name(make_feed: MakeFeed) -> None:
     feed, _ = deleted_and_forgotten(make_feed)
     for n in (4, 5, 6):
@@ -158,6 +169,7 @@ def test_a_forgotten_delete_survives_compaction_and_a_new_name(make_feed: MakeFe
     assert forgotten_deletes(log, log.newest("renamed")) == {"id = 2": 5}
 
 
+@pytest.mark.full
 def test_an_import_says_which_matching_rows_may_go_when_they_are_read_again(make_feed: MakeFeed) -> None:
     feed, export = deleted_and_forgotten(make_feed)
     feed.put("4.ndjson", 2)
