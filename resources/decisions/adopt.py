@@ -177,10 +177,10 @@ def _returning_rows(
     app_id = adopted.app_id if adopted else None
     in_all, lost_rows = lost_by_log(table, base, app_id), LostRows()
     if rows.counts is not None and not rows.files.knows_loads:
-        present_rows = sum(rows.counts.values())
-        newest = adopted.number if adopted else 0
-        since_created = lost_since_created(table, app_id, present_rows, newest)
-        lost_rows = in_all if base is not None else since_created
+        lost_rows = in_all
+        if base is None:
+            newest = adopted.number if adopted else 0
+            lost_rows = lost_since_created(table, app_id, sum(rows.counts.values()), newest)
         forgotten = forgotten_conditions(table, app_id) if doubtful else ()
         files = tuple(file.path for file in doubtful)
         lost_rows = replace(lost_rows, files=files, forgotten=forgotten)

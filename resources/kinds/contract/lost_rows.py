@@ -96,8 +96,8 @@ def lost_since_created(
         table: the table.
         app_id: the dataflow's id in its commits.
         present_rows: the rows of the dataflow that it holds.
-        newest: the number of the commit that the rows were counted at, if they must be those of the newest
-            one: others may have overwritten it, and a run may have written since.
+        newest: the number of the newest commit when the rows were counted; None: whatever it was. Unknown if
+            it is another by now, since a run has written meanwhile, or others have overwritten the table.
     """
     head = table.head(None, app_id)
     commits = head.tagged_commits
