@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Answer, Feed
+from tests.support.moves import write_export
 
 pytestmark = [pytest.mark.each_case, pytest.mark.without_jvm]
 
@@ -110,13 +111,6 @@ def test_after_rows_were_let_in_a_replay_says_that_it_cannot_know_what_is_missin
     assert feed.ids == [1, 2, 3]
 
 
-def export(feed: Feed) -> str:
-    """Write an export; return its path."""
-    file = feed.folder / "export.jsonl"
-    file.write_text(feed.command("state", "export", NAME).out)
-    return str(file)
-
-
 def sweep(feed: Feed) -> None:
     """Load what is new, then what is late."""
     feed.load()
@@ -135,7 +129,7 @@ def test_an_import_asks_about_deleted_rows_that_it_reads_again(
     make_feed: MakeFeed, rows: tuple[int, ...], is_lost: bool
 ) -> None:
     feed = load_three(make_feed)
-    file = export(feed)
+    file = write_export(feed)
     feed.put("d4/4.ndjson", *rows)
     feed.load()
     delete_by_hand(feed, 44)
@@ -155,7 +149,7 @@ def test_an_import_asks_about_a_late_file_whose_rows_others_deleted(
     make_feed: MakeFeed, answer: str, ids: list[int]
 ) -> None:
     feed = load_three(make_feed)
-    file = export(feed)
+    file = write_export(feed)
     feed.put("d2/9.ndjson", 9)
     feed.command("late", NAME)
     delete_by_hand(feed, 9)
@@ -170,7 +164,7 @@ def test_an_import_asks_about_a_late_file_whose_rows_others_deleted(
 @pytest.mark.parametrize("is_lost", [False, True], ids=["log", "lost log"])
 def test_an_import_asks_nothing_if_no_row_was_deleted(make_feed: MakeFeed, is_lost: bool) -> None:
     feed = load_three(make_feed)
-    file = export(feed)
+    file = write_export(feed)
     feed.put("d4/4.ndjson", 4)
     feed.put("d2/9.ndjson", 9)
     sweep(feed)
@@ -184,7 +178,7 @@ def test_an_import_asks_nothing_if_no_row_was_deleted(make_feed: MakeFeed, is_lo
 
 def test_a_row_below_an_imported_watermark_is_asked_about_when_it_is_read_again(make_feed: MakeFeed) -> None:
     feed = load_three(make_feed, rows=2)
-    file = export(feed)
+    file = write_export(feed)
     feed.put("d4/4.ndjson", 4)
     feed.load()
     delete_by_hand(feed, 20)
@@ -194,17 +188,22 @@ def test_a_row_below_an_imported_watermark_is_asked_about_when_it_is_read_again(
     assert stops(feed.cli(*REPLAY))
 
 
-@pytest.mark.parametrize("how", ["reset adopt", "reset rewind", "adopt rewind", "lost list"])
-def test_a_file_without_rows_is_not_late_before_an_operator_says_so(make_feed: MakeFeed, how: str) -> None:
-    feed = load_three(make_feed)
-    delete_by_hand(feed, 2)
+def lose_count(feed: Feed, how: str) -> list[str]:
+    """End what the lists of the state count; return the decision that leads on."""
     if how.startswith("reset"):
         feed.decide("reset", "--replace")
     if how == "adopt rewind":
         feed.decide("adopt")
     if how == "lost list":
         shutil.rmtree(feed.state / "files")
-    verb, *options = ["rewind", "--to", "3", "--replace"] if how.endswith("rewind") else ["adopt"]
+    return ["rewind", "--to", "3", "--replace"] if how.endswith("rewind") else ["adopt"]
+
+
+@pytest.mark.parametrize("how", ["reset adopt", "reset rewind", "adopt rewind", "lost list"])
+def test_a_file_without_rows_is_not_late_before_an_operator_says_so(make_feed: MakeFeed, how: str) -> None:
+    feed = load_three(make_feed)
+    delete_by_hand(feed, 2)
+    verb, *options = lose_count(feed, how)
     asked = feed.cli("state", verb, NAME, *options, "--reason", "x", "--yes")
     assert stops(asked)
     assert "1 row of d2/2.ndjson" in asked.error["message"]
@@ -217,13 +216,7 @@ def test_a_file_without_rows_is_not_late_before_an_operator_says_so(make_feed: M
 def test_a_file_that_was_never_loaded_is_late_without_a_question(make_feed: MakeFeed, how: str) -> None:
     feed = load_three(make_feed)
     feed.put("d2/9.ndjson", 9)
-    if how.startswith("reset"):
-        feed.decide("reset", "--replace")
-    if how == "adopt rewind":
-        feed.decide("adopt")
-    if how == "lost list":
-        shutil.rmtree(feed.state / "files")
-    verb, *options = ["rewind", "--to", "3", "--replace"] if how.endswith("rewind") else ["adopt"]
+    verb, *options = lose_count(feed, how)
     feed.decide(verb, *options)
     sweep(feed)
     assert feed.ids == [1, 2, 3, 9]
@@ -232,7 +225,7 @@ def test_a_file_that_was_never_loaded_is_late_without_a_question(make_feed: Make
 @pytest.mark.parametrize("how", ["reset", "adopt", "import", "import of a lost log"])
 def test_a_deleted_row_of_a_file_that_is_away_is_asked_about(make_feed: MakeFeed, how: str) -> None:
     feed = load_three(make_feed)
-    file, is_lost = export(feed), how == "import of a lost log"
+    file, is_lost = write_export(feed), how == "import of a lost log"
     feed.put("d2/9.ndjson", 9)
     feed.command("late", NAME)
     delete_by_hand(feed, 9)

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
-from tests.support.moves import restore
+from tests.support.moves import restore, write_export
 
 pytestmark = [pytest.mark.each_case, pytest.mark.without_jvm]
 
@@ -38,12 +38,6 @@ def take_away(feed: Feed, path: str) -> Callable[[], Path]:
     return lambda: away.rename(feed.landing / path)
 
 
-def export(feed: Feed) -> str:
-    file = feed.folder / "export"
-    file.write_text(feed.command("state", "export", NAME).out)
-    return str(file)
-
-
 def sweep(feed: Feed) -> None:
     """Load what is new, what is late, and what the sweep has freed."""
     feed.load()
@@ -57,7 +51,7 @@ def test_a_file_above_the_watermark_of_an_import_is_not_doubled(
     make_feed: MakeFeed, watermark: dict[str, Any], lost: bool
 ) -> None:
     feed = load_files(make_feed, 3, **watermark)
-    file = export(feed)
+    file = write_export(feed)
     put_and_load(feed, 4, 5, 6)
     if lost:
         shutil.rmtree(feed.state)
@@ -90,7 +84,7 @@ def test_a_file_away_while_a_reset_is_taken_back_is_not_doubled(
 def test_a_file_away_while_an_empty_export_is_imported_is_not_doubled(make_feed: MakeFeed) -> None:
     feed = load_files(make_feed, 3)
     feed.decide("reset")
-    file = export(feed)
+    file = write_export(feed)
     feed.decide("rewind", "--to", "3")
     put_and_load(feed, 4)
     bring_back = take_away(feed, "2.ndjson")

@@ -37,3 +37,10 @@ def tree(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and "notes" not in path.parts
     }
+
+
+def write_export(feed: Feed) -> str:
+    """Write an export of a dataflow's state into its project; return the file's path."""
+    file = feed.folder / "export.jsonl"
+    file.write_text(feed.command("state", "export", feed.name).out)
+    return str(file)
