@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from partitions.stream.event_time import EventTime
+from partitions.stream.event_time import EventTime, later
 from partitions.stream.global_watermark import global_watermark
 from partitions.stream.idle_splits import adopted_watermarks, excluded_splits, idle_epochs
-from partitions.stream.split_changes import assign_watermarks, merge_watermarks
+from partitions.stream.split_changes import assign_watermarks, highest, merge_watermarks
 from partitions.stream.split_watermark import raise_watermark
 from partitions.stream.splits import SplitOptions
 from partitions.stream.state import Split, StreamState
@@ -55,7 +55,8 @@ def close_epoch(
     }
     if counts:
         watermarks |= adopted_watermarks(splits, idle, watermarks)
-    return _with_watermarks(state, splits, watermarks, idle)
+    newest = later(state.newest, highest(tops.values()))
+    return replace(_with_watermarks(state, splits, watermarks, idle), newest=newest)
 
 
 def state_without_splits(state: StreamState, splits: SplitOptions, names: Collection[str]) -> StreamState:

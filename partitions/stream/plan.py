@@ -11,11 +11,12 @@ from datetime import datetime
 from partitions.plan import Plan, Skip, pluralize
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.ending import closes_at, closing_epoch, flush_epoch, pending_epoch
-from partitions.stream.event_time import EventTime
 from partitions.stream.inputs import Input, NoInput
 from partitions.stream.operators import Operator
 from partitions.stream.slices import EpochSlice
+from partitions.stream.splits import ONLY_SPLIT
 from partitions.stream.state import StreamState
+from partitions.stream.waiting_rows import slowest_splits, time_in_words
 
 
 def plan(
@@ -82,7 +83,7 @@ def _why(state: StreamState, slices: Sequence[EpochSlice], *, leaves: bool) -> s
     if files and leaves:
         why += ", then waiting rows leave"
     if state.open_from is not None:
-        why += f"; windows are open from {_in_words(state.open_from)} on, and {pluralize(state.buffered, 'row')} buffered"
+        why += f"; windows are open from {time_in_words(state.open_from)} on, and {pluralize(state.buffered, 'row')} buffered"
     return why
 
 
@@ -117,17 +118,12 @@ def _skips(definition: StreamWatermark, state: StreamState) -> Sequence[Skip]:
     skips += [
         Skip(f"split {name}", f"idle: no rows for {pluralize(splits[name].idle, 'epoch')}") for name in idle
     ]
-    awake = {name: split.watermark for name, split in splits.items() if name not in idle}
-    if state.buffered and state.value is not None and state.value in awake.values():
-        slowest = min(name for name, at in awake.items() if at == state.value)
+    if state.buffered and (slowest := slowest_splits(definition, state)):
+        name = slowest[0].name
         skips.append(
             Skip(
-                f"split {slowest}" if slowest else "newer rows",
-                f"the slowest: rows from {_in_words(state.value)} on wait for it",
+                f"split {name}" if name != ONLY_SPLIT else "newer rows",
+                f"the slowest: rows from {time_in_words(state.value)} on wait for it",
             )
         )
     return skips
-
-
-def _in_words(at: EventTime) -> str:
-    return at.isoformat() if isinstance(at, datetime) else f"{at:,}"

@@ -103,6 +103,8 @@ class StreamState(WatermarkState):
         flush: rows that a decision lets out once all present input is read; None: none.
         heard_at: the run's clock at the newest epoch with input, aware; None: unknown, in states of older
         versions.
+        newest: the highest event time of all rows read, late ones included, quarantined ones not; None: no
+        row yet, or unknown, in states of older versions.
     """
 
     splits: Mapping[str, Split] = field(default_factory=dict)
@@ -117,6 +119,7 @@ class StreamState(WatermarkState):
     carry: Carry | None = None
     flush: Flush | None = None
     heard_at: datetime | None = None
+    newest: EventTime | None = None
 
     @classmethod
     def of(cls, watermark: Mapping[str, Any] | None) -> Self:
@@ -172,6 +175,7 @@ class StreamState(WatermarkState):
             "carry": asdict(self.carry) if self.carry else None,
             **({"flush": asdict(self.flush)} if self.flush is not None else {}),
             **({"heard_at": self.heard_at} if self.heard_at is not None else {}),
+            **({"newest": self.newest} if self.newest is not None else {}),
         }
 
     @property
@@ -179,6 +183,11 @@ class StreamState(WatermarkState):
         """Return the number of waiting rows."""
         carried = self.carry.waiting if self.carry else 0
         return carried + sum(segment.rows for segment in self.segments)
+
+    @property
+    def newest_event(self) -> EventTime | None:
+        """The highest event time read, as far as the state tells; None if it does not."""
+        return later(self.newest, max((segment.highest for segment in self.segments), default=None))
 
     @property
     def open_from(self) -> EventTime | None:
@@ -196,7 +205,13 @@ class StreamState(WatermarkState):
 
     def _is_sound(self) -> bool:
         to = self.flush.to if self.flush else None
-        marks = [self.value, self.drained, to, *(split.watermark for split in self.splits.values())]
+        marks = [
+            self.value,
+            self.drained,
+            to,
+            self.newest,
+            *(split.watermark for split in self.splits.values()),
+        ]
         spans = [time for segment in self.segments for time in (segment.lowest, segment.highest)]
         kinds = {type(time) for time in (*marks, *spans) if time is not None}
         counts = (

@@ -1,46 +1,24 @@
-"""``strandline list``: the status of every dataflow.
-
-It comes from the log, the note of the last run, and a short check of the source.
-"""
+"""``strandline list``: the status of every dataflow, as :mod:`platform_assets.cli.gathering` finds it."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, strip_dataflow
+from partitions.errors import strip_dataflow
 from partitions.instants import time_text
 from partitions.plan import format_duration, pluralize
 from platform_assets.cli.context import Context, shared_options
+from platform_assets.cli.gathering import StatusGathering, dagster_runs, unknown_status
 from platform_assets.cli.several import collect_results
-from platform_assets.cli.waiting import UNKNOWN, WaitingWork
-from platform_assets.file_views import late_and_quarantined_files
-from platform_assets.kinds import PROFILES, profile_of
-from platform_assets.kinds.profile import BuffersRows, CountsRowsSetAside, FindsLateFiles
+from platform_assets.kinds import PROFILES
+from platform_assets.kinds.profile import HasStreamStatus
 from platform_assets.platform import build_platform
 from platform_assets.words import holder_in_words, in_words
-from resources.dagster.run_history import RunHistory
-from resources.kinds.path.sweep import LateFiles
-from resources.loop.lease import describe_holder
-from resources.notes.last_run import Attempt, find_decision_since
-from resources.outcome import error_json
-from resources.replay.isolated.chunks import isolated_json
-from resources.replay.isolated.standing import stored_replays
-from resources.watermarks.deleted_rows import deletes_in_force
-from resources.watermarks.entry import Entry
-from resources.watermarks.log import WatermarkLog
 
-if TYPE_CHECKING:
-    from dagster import DagsterInstance
-
-_NO_FILES = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
 _LONGEST = 32
 """The longest word that is not broken in a cell: an instant with its zone, most names."""
 _BORDER = 3
@@ -56,100 +34,12 @@ _ENDED_WELL = ("committed", "nothing", "recovered")
 def command(context: Context, names: tuple[str, ...]) -> int:
     """Show all dataflows: state, watermark, lag, waiting data, last attempt and run, and bad files."""
     flows, broken = context.valid_and_broken(names)
-    platform, now = build_platform(context.project), context.now or datetime.now(UTC)
-    log, waiting = platform.log, WaitingWork(platform, now)
-    entry_kinds: dict[
-        str, str
-    ] = {}  # the state may be of another kind until a changed definition is accepted
-    with _open_dagster(context.project.folder) as dagster:
-        history = RunHistory(log, dagster)
-
-        def answer(flow: Dataflow) -> dict[str, Any]:
-            entry = log.newest(flow.name)
-            attempt = history.last(flow.name, entry)
-            if entry:
-                entry_kinds[flow.name] = entry.kind
-            return {
-                **_identity(flow),
-                **_state_columns(entry, now),
-                "last_attempt": _attempt_json(log, flow.name, attempt),
-                "waiting": waiting.of(flow, entry),
-                **late_and_quarantined_files(log, entry, _late_files(log, flow, entry, now)),
-                **_set_aside_rows(flow, entry),
-                "buffered": _buffered(flow, entry),
-                "held_by": describe_holder(log, flow.name, entry),
-                "deletes": _deletes(log, entry),
-                "replays": [isolated_json(log, aside) for aside in stored_replays(log, flow.name)],
-            }
-
-        documents, code = collect_results(flows, answer, _failed, broken)
-    context.emit(documents, lambda: _print(context, documents, entry_kinds, datetime.now(UTC)))
+    now = context.now or datetime.now(UTC)
+    with dagster_runs(context.project.folder) as dagster:
+        gathering = StatusGathering(build_platform(context.project), now, dagster)
+        documents, code = collect_results(flows, gathering.status, unknown_status, broken)
+    context.emit(documents, lambda: _print(context, documents, gathering.entry_kinds, datetime.now(UTC)))
     return code
-
-
-def _attempt_json(log: WatermarkLog, dataflow: str, attempt: Attempt | None) -> dict[str, Any] | None:
-    """Return an attempt with the number of the newest decision since, which may have solved its failure."""
-    if attempt is None:
-        return None
-    decision = find_decision_since(log, dataflow, attempt.time) if attempt.error else None
-    return {**attempt.as_json(), "decided_since": decision.number if decision else None}
-
-
-def _identity(flow: Dataflow) -> dict[str, Any]:
-    return {"dataflow": flow.name, "kind": flow.kind, "target": flow.table}
-
-
-def _state_columns(entry: Entry | None, now: datetime) -> dict[str, Any]:
-    entry_document = entry.as_json(short=True) if entry else {}
-    return {
-        "state_number": entry.number if entry else 0,
-        "watermark": entry_document.get("watermark"),
-        "lag_seconds": round(now.timestamp() - entry.modified / 1000, 3)
-        if entry and entry.modified
-        else None,
-        "last_run": entry_document.get("time"),
-    }
-
-
-def _late_files(log: WatermarkLog, flow: Dataflow, entry: Entry | None, now: datetime) -> LateFiles:
-    profile = profile_of(flow)
-    return profile.late_files(log, flow, entry, now) if isinstance(profile, FindsLateFiles) else LateFiles()
-
-
-def _set_aside_rows(flow: Dataflow, entry: Entry | None) -> dict[str, Any]:
-    """Return how many rows were late and quarantined since the start, for a kind that counts rows."""
-    profile = profile_of(flow)
-    if not isinstance(profile, CountsRowsSetAside) or entry is None:
-        return {}
-    late, quarantined = profile.rows_set_aside(entry)
-    return {"late": {"count": late, "paths": []}, "quarantined": {"count": quarantined, "files": []}}
-
-
-def _buffered(flow: Dataflow, entry: Entry | None) -> int | None:
-    """Return how many rows wait in the dataflow's buffer; None for a kind without one."""
-    profile = profile_of(flow)
-    return profile.rows_buffered(entry) if isinstance(profile, BuffersRows) and entry is not None else None
-
-
-def _deletes(log: WatermarkLog, entry: Entry | None) -> dict[str, int]:
-    """Return how many deletes are in force, and how many rows they have held back."""
-    withheld = entry.total_withheld if entry else 0
-    return {"in_force": len(deletes_in_force(log, entry)), "withheld": withheld}
-
-
-def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
-    unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
-    defaults: dict[str, Any] = {
-        "last_attempt": None,
-        "waiting": UNKNOWN,
-        **_NO_FILES,
-        "buffered": None,
-        "held_by": None,
-        "deletes": {"in_force": 0, "withheld": 0},
-        "replays": [],
-        "error": error_json(error),
-    }
-    return {**_identity(flow), **unknown, **defaults}
 
 
 def _print(
@@ -260,6 +150,8 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         last_error = attempt["error"]["message"] if attempt and attempt["error"] else None
         reason = "for the same reason" if why == last_error else strip_dataflow(name, why)
         _problem(context, f"{name}: waiting data unknown: {reason}")
+    if line := _stream_line(document):
+        click.echo(f"  {name}: {line}")
     for path in document["late"]["paths"]:
         click.echo(f"  {name}: late: {path}")
     if holder := document.get("held_by"):
@@ -278,24 +170,12 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         click.echo(f"  {name}: quarantined: {file['path']}: {file['reason']}")
 
 
+def _stream_line(document: dict[str, Any]) -> str | None:
+    """Return what the buffered rows of a stream wait for; None if none wait."""
+    stream, profile = document["stream"], PROFILES[document["kind"]]
+    return profile.waiting_line(stream) if stream and isinstance(profile, HasStreamStatus) else None
+
+
 def _problem(context: Context, line: str, choices: list[str] | tuple[str, ...] = ()) -> None:
     click.secho(f"  {line}", fg="red")
     context.offer(choices, 4)
-
-
-@contextmanager
-def _open_dagster(project: Path) -> Iterator[DagsterInstance | None]:
-    """Yield the Dagster instance with its runs; None without DAGSTER_HOME, or if it cannot be opened."""
-    if "DAGSTER_HOME" not in os.environ:
-        yield None
-        return
-    from platform_assets.cli.running import instance
-
-    try:
-        opened_instance = instance(project)
-    except StrandlineError as error:  # without Dagster's runs the states can still be shown
-        click.echo(f"Dagster's runs cannot be read: {error.message}", err=True)
-        yield None
-        return
-    with opened_instance as dagster:
-        yield dagster

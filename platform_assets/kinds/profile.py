@@ -226,11 +226,17 @@ class CountsRowsSetAside(Protocol):
 
 
 @runtime_checkable
-class BuffersRows(Protocol):
-    """A kind whose rows wait in a buffer before they reach the table."""
+class HasStreamStatus(Protocol):
+    """A kind whose rows wait in a buffer until an event time has passed."""
 
-    def rows_buffered(self, entry: Entry) -> int:
-        """Return how many rows wait in the buffer."""
+    def stream_status(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry, now: datetime
+    ) -> dict[str, Any]:
+        """Return the lags by event time, and the waiting rows, as public JSON (docs/reference/cli.md)."""
+        ...
+
+    def waiting_line(self, status: Mapping[str, Any]) -> str | None:
+        """Return what the rows of :meth:`stream_status` wait for, in words; None if no row waits."""
         ...
 
 

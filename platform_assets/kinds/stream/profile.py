@@ -16,18 +16,16 @@ from partitions.sentinels import Watermark, encode
 from partitions.stream.ending import CLOSED, FLUSHED
 from partitions.stream.side_table_names import BUFFER, CARRY
 from partitions.stream.state import Split, StreamState
+from partitions.stream.waiting_rows import time_in_words
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest, PlanRow
-from platform_assets.kinds.stream.words import (
-    short_watermark,
-    state_in_words,
-    time_in_words,
-    watermark_in_words,
-)
+from platform_assets.kinds.stream.status import stream_status, waiting_line
+from platform_assets.kinds.stream.words import short_watermark, state_in_words, watermark_in_words
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
+from resources.watermarks.log import WatermarkLog
 
 _MAX_SPLITS, _SLOWEST, _LINES = 1000, 100, 20
 
@@ -55,9 +53,15 @@ class StreamProfile(KindProfile):
         state = StreamState.of(entry.state())
         return state.late, state.quarantined
 
-    def rows_buffered(self, entry: Entry) -> int:
-        """Return how many rows wait for the global watermark."""
-        return StreamState.of(entry.state()).buffered
+    def stream_status(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry, now: datetime
+    ) -> dict[str, Any]:
+        """Return the lags by event time, and the waiting rows. Opens no source."""
+        return stream_status(log, dataflow, entry, now)
+
+    def waiting_line(self, status: Mapping[str, Any]) -> str | None:
+        """Return what the waiting rows wait for, and since when; None if no row waits."""
+        return waiting_line(status)
 
     def state_document(
         self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from partitions.plan import pluralize
 from partitions.sentinels import deserialise, encode
 from partitions.stream.state import StreamState
+from partitions.stream.waiting_rows import time_in_words
 
 
 def state_in_words(state: StreamState) -> str:
@@ -41,11 +41,6 @@ def short_watermark(watermark: Mapping[str, Any]) -> dict[str, Any]:
     state = StreamState.of(watermark)
     document: dict[str, Any] = encode({"epoch": state.epoch, "global": state.value})
     return document
-
-
-def time_in_words(at: Any) -> str:
-    """Return an event time for people."""
-    return at.isoformat() if isinstance(at, datetime) else f"{at:,}"
 
 
 def _values(watermark: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,8 +11,8 @@ from partitions.dataflow import Dataflow
 from partitions.plan import pluralize
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, ticks
+from partitions.stream.waiting_rows import time_in_words
 from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
-from platform_assets.kinds.stream.words import time_in_words
 from resources.watermarks.log import WatermarkLog
 
 _EPOCHS, _HIGH, _FEWEST = 60, 24, 5

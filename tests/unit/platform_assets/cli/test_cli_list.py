@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 
 from partitions.errors import SourceError
 from partitions.instants import time_text
+from partitions.sentinels import serialise
+from partitions.stream.state import Segment, Split, StreamState
 from platform_assets.cli import main
 from resources.connections.places import Place
 from resources.notes.last_run import note_attempt
@@ -58,7 +60,9 @@ def answers(project: Path, *arguments: str) -> tuple[int, Any]:
 
 def append(log: WatermarkLog, number: int = 1, **changes: Any) -> Entry:
     first: dict[str, Any] = {"kind": "path", "app_id": "a", "fingerprint": "", "why": "run"}
-    entry = next_entry(None, **first | {"watermark": '{"path": "a.ndjson"}', "modified": 1} | changes)
+    entry = next_entry(
+        log.newest("good"), **first | {"watermark": '{"path": "a.ndjson"}', "modified": 1} | changes
+    )
     return log.append("good", entry, expected=number - 1)
 
 
@@ -248,6 +252,75 @@ class TestWhatWaits:
             in good["waiting"]["why"]
         )
         assert "very-secret" not in answer.output
+
+
+STREAM = (
+    "source: {type: table, table: bronze/events}\n"
+    "watermark: {type: stream, event_time: ts, split: device, timeout: PT5M}\n"
+)
+
+
+class TestAStream:
+    @pytest.fixture
+    def stream(self, project: Path, log: WatermarkLog) -> WatermarkLog:
+        """A stream whose split b is an hour behind a: rows wait since entry 1."""
+        (project / "dataflows/good.yaml").write_text(STREAM)
+        day = datetime(2026, 5, 31, tzinfo=UTC)
+        hours = [day + timedelta(hours=hour) for hour in range(24)]
+        segments = (Segment("1", 4, hours[20], hours[22]), Segment("2", 3, hours[21], hours[23]))
+        splits = {"a": Split(hours[23] - timedelta(minutes=5)), "b": Split(hours[20], idle=1)}
+        states = [
+            StreamState(splits, hours[20], segments[:1], 1, newest=hours[22]),
+            StreamState(splits, hours[20], segments, 2, newest=hours[23]),
+        ]
+        for number, state in enumerate(states, 1):
+            append(log, number, kind="stream", watermark=serialise(state.watermark()), modified=None)
+        return log
+
+    def test_it_has_lags_by_event_time_and_the_split_its_rows_wait_for(
+        self, project: Path, stream: WatermarkLog
+    ) -> None:
+        _, (document,) = answers(project, "list")
+        assert (document["buffered"], document["lag_seconds"]) == (7, 4 * 3600.0)
+        assert document["stream"] == {
+            "global_watermark": "2026-05-31T20:00:00+00:00",
+            "newest_event": "2026-05-31T23:00:00+00:00",
+            "watermark_lag_seconds": 14_400.0,
+            "event_lag_seconds": 3_600.0,
+            "spread": 10_800.0,
+            "splits": {"known": 2, "awaited": 0, "idle": 0},
+            "waiting_rows": {
+                "rows": 7,
+                "since": stream.entry("good", 1).time,
+                "epoch": 1,
+                "lowest": "2026-05-31T20:00:00+00:00",
+                "reason": "slowest",
+                "why": "split b, the slowest, at 2026-05-31T20:00:00+00:00, without rows for 1 epoch",
+                "splits": [
+                    {"split": "b", "watermark": "2026-05-31T20:00:00+00:00", "epochs_without_rows": 1}
+                ],
+            },
+        }
+
+    def test_the_text_says_since_when_its_rows_wait_and_for_what(
+        self, project: Path, stream: WatermarkLog
+    ) -> None:
+        since = time_text(stream.entry("good", 1).time)
+        shown = call(project, "status").stdout
+        assert (
+            f"  good: 7 rows wait since {since} (entry 1) for split b, the slowest, at 2026-05-31T20:00:00+00:00,"
+            " without rows for 1 epoch\n" in shown
+        )
+        assert re.search(r"│ 4 h +[│0]", shown)
+
+    def test_without_waiting_rows_there_is_no_line(self, project: Path, log: WatermarkLog) -> None:
+        (project / "dataflows/good.yaml").write_text(STREAM)
+        append(log, kind="stream", watermark=serialise(StreamState({"": Split(7)}, 7, epoch=1).watermark()))
+        _, (document,) = answers(project, "list")
+        assert (document["buffered"], document["lag_seconds"]) == (0, None)
+        assert document["stream"]["waiting_rows"]["rows"] == 0
+        assert document["stream"]["global_watermark"] == 7
+        assert " wait" not in call(project, "list").stdout.partition("good: waiting data unknown")[0][-200:]
 
 
 def test_an_intent_before_any_commit_shows_no_table(project: Path, log: WatermarkLog) -> None:
