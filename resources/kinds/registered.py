@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from resources.kinds.contract.decisions import StateRules
+from resources.kinds.contract.fixtures import FixtureRules
 from resources.kinds.contract.kind import Kind
 from resources.platform.stores import Stores
 from resources.replay.kind import ReplayKind
@@ -23,12 +24,14 @@ class RegisteredKind(NamedTuple):
         name: the value of ``watermark.type``.
         open: binds a dataflow's kind to its source; the staging is None if no rows are read.
         rules: makes the rules for decisions about a state.
+        fixtures: makes the rules for the rows of a test.
         replay: makes a replay of a range; None if the kind cannot replay.
     """
 
     name: str
     open: Callable[[Stores, Dataflow, Staging | None], Kind[Any]]
     rules: Callable[[Stores, Dataflow], StateRules]
+    fixtures: Callable[[Dataflow], FixtureRules]
     replay: Callable[[Stores, Dataflow, ReplayOptions, datetime], ReplayKind] | None = None
 
 

@@ -13,23 +13,30 @@ from partitions.path.definition import PathWatermark
 from partitions.spark_stream.definition import StructuredStream
 from partitions.stream.definition import StreamWatermark
 from partitions.window.definition import WindowWatermark
+from resources.kinds.column.fixtures import ColumnFixtures
 from resources.kinds.column.opening import column_rules, open_column
 from resources.kinds.column.replay import ColumnReplay
+from resources.kinds.path.fixtures import PathFixtures
 from resources.kinds.path.opening import open_path, path_rules
 from resources.kinds.path.replay import FileReplay
 from resources.kinds.registered import RegisteredKind
+from resources.kinds.spark_stream.fixtures import SparkStreamFixtures
 from resources.kinds.spark_stream.opening import open_spark_stream, spark_stream_rules
+from resources.kinds.stream.fixtures import StreamFixtures
 from resources.kinds.stream.opening import open_stream, stream_rules
+from resources.kinds.window.fixtures import WindowFixtures
 from resources.kinds.window.opening import open_windows, window_rules
 from resources.kinds.window.replay import WindowReplay
 
 KINDS: Mapping[type, RegisteredKind] = MappingProxyType(
     {
-        PathWatermark: RegisteredKind("path", open_path, path_rules, FileReplay),
-        ColumnWatermark: RegisteredKind("column", open_column, column_rules, ColumnReplay),
-        WindowWatermark: RegisteredKind("window", open_windows, window_rules, WindowReplay),
-        StreamWatermark: RegisteredKind("stream", open_stream, stream_rules),
-        StructuredStream: RegisteredKind("stream", open_spark_stream, spark_stream_rules),
+        PathWatermark: RegisteredKind("path", open_path, path_rules, PathFixtures, FileReplay),
+        ColumnWatermark: RegisteredKind("column", open_column, column_rules, ColumnFixtures, ColumnReplay),
+        WindowWatermark: RegisteredKind("window", open_windows, window_rules, WindowFixtures, WindowReplay),
+        StreamWatermark: RegisteredKind("stream", open_stream, stream_rules, StreamFixtures),
+        StructuredStream: RegisteredKind(
+            "stream", open_spark_stream, spark_stream_rules, SparkStreamFixtures
+        ),
     }
 )
 """The kinds, by the class of ``dataflow.watermark``."""

@@ -68,7 +68,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
         rows = slice_rows(run, entry, intent, slice_)
         if not repeats_query(run, entry, intent):
             # On Spark Connect nothing is looked at before it is asked for.
-            _refuse_types(run, intent, rows.schema.jsonValue())
+            refuse_types(run.dataflow, intent.number, rows.schema.jsonValue())
         check_rules(run, rows, entry, optional_columns(run, intent, slice_, rows))
     except StrandlineError:
         raise
@@ -79,30 +79,39 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
         raise StrandlineError(
             f"dataflow {run.name}: Spark cannot compute the rows of slice {intent.number}: "
             f"{type(error).__name__}: {root_cause(error).rstrip(' .;')}. The run stopped before it "
-            f"changed anything. {_to_check(run.dataflow, error)}",
+            f"changed anything. {to_check(run.dataflow, error)}",
             code="query",
         ) from error
     return rows
 
 
-def _refuse_types(run: RunContext[SliceT], intent: Intent, columns: Mapping[str, Any]) -> None:
-    """Raise for a type that the table format cannot hold: such a number could never be finished."""
-    table_format = run.dataflow.target.format
+def refuse_types(dataflow: Dataflow, number: int, columns: Mapping[str, Any]) -> None:
+    """Raise for a type that the table format cannot hold: such a number could never be finished.
+
+    Args:
+        dataflow: the definition.
+        number: the slice's number.
+        columns: the rows' columns in the JSON form of Spark.
+
+    Raises:
+        TargetError: names the first such column.
+    """
+    table_format = dataflow.target.format
     refused = first_unsupported_column(table_format, columns)
     if refused is None:
         return
     name, data_type = refused
     other_formats = [name for name in FORMATS if first_unsupported_column(name, columns) is None]
     raise TargetError(
-        f"dataflow {run.name}: table {run.dataflow.table}: expected types that {table_format} tables can "
-        f"hold, found column {name} of type {data_type} in slice {intent.number}. The run stopped before "
+        f"dataflow {dataflow.name}: table {dataflow.table}: expected types that {table_format} tables can "
+        f"hold, found column {name} of type {data_type} in slice {number}. The run stopped before "
         "it changed anything. Convert it to another type in sql or transform"
         + (", such as text with to_json" if data_type == VARIANT else "")
         + (f"; or use target.format: {other_formats[0]}" if other_formats else "")
     )
 
 
-def _to_check(dataflow: Dataflow, error: Exception) -> str:
+def to_check(dataflow: Dataflow, error: Exception) -> str:
     """Return the advice which part of the definition may cause an error of Spark's analysis."""
     steps = [name for name in ("transform", "sql") if getattr(dataflow, name)]
     unknown = "TABLE_OR_VIEW_NOT_FOUND" in str(error)
@@ -169,7 +178,7 @@ def _write_once(
         rescues = run.dataflow.target.schema_mode == "rescue"
         rows, count_rescued = run.rescued.observe(rows) if rescues else (rows, lambda: None)
         rows = _without_older_rows(
-            run, _deduplicated(rows, planned, load), load
+            run, deduplicated_rows(rows, planned, load), load
         )  # behind the observation, which counts what was read
         _target(run, entry, intent, load).write(rows, load, tag, intent.watermark, base=intent.table_version)
         count_rescued()
@@ -226,7 +235,7 @@ def _target(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: 
     return run.table.with_schema_mode("merge") if had_untyped else run.table
 
 
-def _deduplicated(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
+def deduplicated_rows(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
     """Return the rows to write: an upsert's latest row per key, SCD2's per key and time, else all rows.
 
     Args:

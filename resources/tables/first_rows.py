@@ -13,7 +13,7 @@ from resources.sql import quoted
 from resources.tables.contract.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _FORMATS = {
     "ignoreNullFields": "false",
@@ -59,13 +59,7 @@ def read_first_rows(
     types = dict(rows.dtypes)
     try:
         chosen_rows = rows if where is None else rows.where(F.expr(f"({where})"))
-        columns = [
-            F.col(quoted(column)).cast("string").alias(column)
-            if type_.startswith("decimal")
-            else F.col(quoted(column))
-            for column, type_ in types.items()
-        ]
-        texts = chosen_rows.limit(limit + 1).select(F.to_json(F.struct(*columns), _FORMATS)).collect()
+        texts = chosen_rows.limit(limit + 1).select(json_of_row(rows)).collect()
     except Exception as error:
         if where is None or not (
             isinstance(error, (AnalysisException, ParseException)) or fails_on_values(error)
@@ -76,3 +70,16 @@ def read_first_rows(
             code="predicate",
         ) from error
     return FirstRows(types, [json.loads(row[0]) for row in texts[:limit]], len(texts) > limit)
+
+
+def json_of_row(rows: DataFrame) -> Column:
+    """Return a column with each row as JSON text: times in ISO, decimals as texts, bytes in base64."""
+    from pyspark.sql import functions as F
+
+    columns = [
+        F.col(quoted(column)).cast("string").alias(column)
+        if type_.startswith("decimal")
+        else F.col(quoted(column))
+        for column, type_ in rows.dtypes
+    ]
+    return F.to_json(F.struct(*columns), _FORMATS)
