@@ -69,6 +69,8 @@ class Dataflow(Model):
         (None), the whole record, too (True), or neither (False).
         max_bad_records: bad records that one slice may set aside.
         on_bad_file: whether a file that cannot be read stops the run, or goes into quarantine.
+        max_bad_files: bad files that one slice may quarantine; None: half of its files, see
+        ``partitions.path.bad_files``.
         operators: what a stream does to its rows, in their order.
         transform: ``package.module:function``, a function ``(DataFrame, Batch) -> DataFrame``.
         sql: a query over the view ``input``, instead of ``transform``.
@@ -89,6 +91,7 @@ class Dataflow(Model):
     target: Target = Target()
     late_files: LatePolicy = "ingest"
     on_bad_file: OnBadFile = "stop"
+    max_bad_files: Annotated[int, Field(ge=1, strict=True)] | None = None
     unknown_fields: Literal["check", "ignore"] = "check"
     show_bad_records: Flag | None = None
     max_bad_records: Annotated[int, Field(ge=0, le=MAX_BAD_RECORDS, strict=True)] = 0
@@ -133,6 +136,7 @@ class Dataflow(Model):
             self.max_bad_records,
             "sql" if self.sql else "transform" if self.transform else None,
             self.operators,
+            self.max_bad_files,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)

@@ -33,6 +33,7 @@ class DataflowParts(Generic[WatermarkT]):
     max_bad_records: int = 0
     step: str | None = None
     operators: tuple[Operator, ...] = ()
+    max_bad_files: int | None = None
 
 
 @dataclass(frozen=True)

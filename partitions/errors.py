@@ -209,6 +209,19 @@ class BadUnits(BadPart):
         self.units = dict(units)
 
 
+class TooManyBadParts(BadPart):
+    """More bad parts of one slice than may be passed over.
+
+    Attributes:
+        parts: the bad parts, the first one first.
+    """
+
+    def __init__(self, message: str, *, parts: Sequence[BadPart], code: str) -> None:
+        """Keep the bad parts; the first one counts as the part at fault."""
+        super().__init__(message, part=parts[0].part, why=parts[0].why, code=code)
+        self.parts = tuple(parts)
+
+
 class ProviderError(StrandlineError):
     """A failure of the watermark store; earlier saves remain."""
 

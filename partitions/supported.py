@@ -74,6 +74,9 @@ def refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
         return
     yield from _field_refusals(source, parts.unknown_fields)
     yield from bad_records_refusals(source, watermark, parts.max_bad_records)
+    if parts.max_bad_files is not None and parts.on_bad_file != "quarantine":
+        beside = f"{parts.max_bad_files} beside on_bad_file: {parts.on_bad_file}"
+        yield Refusal(("max_bad_files",), beside, "no such key, or on_bad_file: quarantine")
     yield from _schema_mode_refusals(source, parts.target, parts.unknown_fields)
     rules = KINDS[type(watermark)]
     if (expected := rules.expected_source(type(source))) is not None:

@@ -26,7 +26,6 @@ from dagster import (
 from partitions.dataflow import Dataflow, maintenance_periods
 from partitions.errors import StrandlineError
 from platform_assets.factory.alerts import alerts_sensor
-from platform_assets.factory.asset_checks import ROW_ACCOUNTING
 from platform_assets.factory.assets import broken_asset, dataflow_assets
 from platform_assets.factory.dagster_names import SPARK, TABLE_MANAGER, WATERMARK_MANAGER, WATERMARKS
 from platform_assets.factory.decisions import decision_jobs
@@ -156,9 +155,7 @@ def _assets(
 
 def _checks(flows: Sequence[Dataflow], platform: Platform) -> list[AssetChecksDefinition]:
     return [
-        check.define(flow, platform)
-        for flow in flows
-        for check in (ROW_ACCOUNTING, *definitions_of(flow).table_checks(flow))
+        check.define(flow, platform) for flow in flows for check in definitions_of(flow).table_checks(flow)
     ]
 
 

@@ -1,7 +1,6 @@
-"""The checks that every kind has: those that each run evaluates, and one of the whole table.
+"""The checks that every kind has, which each run evaluates.
 
-The operator requests the latter. Checks of single kinds belong to these kinds
-(``platform_assets.factory.kinds``).
+Checks of single kinds belong to these kinds (``platform_assets.factory.kinds``).
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from dagster import (
     AssetCheckSeverity,
     AssetCheckSpec,
     MetadataValue,
-    asset_check,
 )
 
 from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
 from partitions.instants import time_text
 from partitions.path.skipped import SKIPPED
+from partitions.plan import pluralize
 from partitions.sentinels import serialise
 from platform_assets.factory.dagster_names import table_key, watermark_key
 from platform_assets.run_metadata import error_metadata
@@ -32,6 +32,7 @@ from platform_assets.words import in_words
 from resources.notes.last_run import Attempt
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
+from resources.watermarks.entry import Entry
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,8 @@ def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     accounted = AssetCheckSpec(
         "rows_accounted",
         asset=table_key(dataflow),
-        description="This run's commits and its entries count the same rows; each row of a stream is in exactly one "
-        "place.",
+        description="This run's commits and its entries count the same rows, and the table's log and the watermark "
+        "log, too; each row of a stream is in exactly one place.",
     )
     fresh = AssetCheckSpec(
         UP_TO_DATE,
@@ -108,17 +109,49 @@ def _check_monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) ->
     return (result,)
 
 
-def _check_rows_accounted(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_rows_accounted(
+    dataflow: Dataflow, platform: Platform, outcome: Outcome
+) -> Sequence[AssetCheckResult]:
+    """Compare the rows of the run's commits with its entries, and those of the table with the log.
+
+    Only the table's own log is read. Other rows in the table are a warning: another writer made them.
+    """
     start = outcome.committed[0].entry.total_rows - outcome.committed[0].net_rows if outcome.committed else 0
     logged = outcome.newest.total_rows - start if outcome.committed and outcome.newest else 0
     grown = sum(commit.net_rows for commit in outcome.committed)
+    is_sound = logged == grown and outcome.rows_add_up
+    rows_in_table, rows_in_log = _rows_in_table(dataflow, platform, outcome), _total_rows(outcome.newest)
+    others = rows_in_table - rows_in_log if rows_in_table is not None else 0
+    text = f"The table has {pluralize(abs(others), 'row')} {'more' if others > 0 else 'less'} than its log counts: "
     result = AssetCheckResult(
-        passed=logged == grown and outcome.rows_add_up,
+        passed=is_sound and not others,
         check_name="rows_accounted",
         asset_key=table_key(dataflow),
-        metadata={"rows_committed": grown, "rows_in_log": logged, "rows_withheld": outcome.withheld},
+        severity=AssetCheckSeverity.WARN if is_sound else AssetCheckSeverity.ERROR,
+        description=f"{text}another writer has changed it" if others else None,
+        metadata={
+            "rows_committed": grown,
+            "rows_of_entries": logged,
+            "rows_withheld": outcome.withheld,
+            "rows_in_table": rows_in_table,
+            "rows_in_log": rows_in_log,
+        },
     )
     return (result,)
+
+
+def _rows_in_table(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> int | None:
+    """Return the table's rows by its own log; None if it does not say, or another run has loaded since."""
+    try:
+        rows = platform.table(dataflow).contents.rows_in_log()
+        newest = platform.log.newest(dataflow.name)
+    except StrandlineError:  # the run is over; the next one reads both first, and says why it cannot
+        return None
+    return rows if (newest and newest.id) == (outcome.newest and outcome.newest.id) else None
+
+
+def _total_rows(entry: Entry | None) -> int:
+    return entry.total_rows if entry else 0
 
 
 def _check_up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
@@ -205,30 +238,3 @@ def warning_evaluation(
         severity=AssetCheckSeverity.WARN,
         **details,
     )
-
-
-def row_accounting_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
-    """Return the check that the table and the log count the same rows.
-
-    The table's rows come from its file statistics; no data is scanned.
-    """
-
-    @asset_check(
-        asset=table_key(dataflow),
-        name=ROW_ACCOUNTING.name,
-        description="The rows of the table (by its file statistics) against the rows of the watermark log. This check "
-        "shows rows that another writer deleted or added.",
-    )
-    def accounting() -> AssetCheckResult:
-        entry = platform.log.newest(dataflow.name)
-        in_table, in_log = platform.table(dataflow).contents.count_rows(), entry.total_rows if entry else 0
-        return AssetCheckResult(
-            passed=in_table == in_log,
-            severity=AssetCheckSeverity.WARN,
-            metadata={"rows_in_table": in_table, "rows_in_log": in_log},
-        )
-
-    return accounting
-
-
-ROW_ACCOUNTING = TableCheck("row_accounting", row_accounting_check)

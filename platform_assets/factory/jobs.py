@@ -7,7 +7,6 @@ from typing import Any
 from dagster import AssetCheckKey, AssetSelection, define_asset_job, in_process_executor
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.asset_checks import ROW_ACCOUNTING
 from platform_assets.factory.dagster_names import asset_key, table_key, watermark_key
 from platform_assets.factory.kinds import definitions_of
 from resources.dagster.unreported_entries import DATAFLOW_TAG
@@ -35,6 +34,6 @@ def dataflow_job(dataflow: Dataflow) -> Any:
 
 
 def _requested_checks(dataflow: Dataflow) -> AssetSelection:
-    checks = [ROW_ACCOUNTING, *definitions_of(dataflow).table_checks(dataflow)]
+    checks = definitions_of(dataflow).table_checks(dataflow)
     keys = (AssetCheckKey(table_key(dataflow), check.name) for check in checks if not check.with_runs)
     return AssetSelection.checks(*keys)

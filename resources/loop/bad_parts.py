@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic
 
-from partitions.errors import BadPart, StrandlineError
+from partitions.errors import BadPart, StrandlineError, TooManyBadParts, strip_dataflow
 from partitions.path.bad_files import is_loaded
 from partitions.plan import pluralize
 from resources.kinds.contract.bad_parts import SetsAside
@@ -26,10 +26,18 @@ SHOWN = 20
 class BadPartPolicy(Generic[SliceT]):
     """The policy of one run for unreadable parts; records each choice in the run's outcome."""
 
-    def __init__(self, run: RunContext[SliceT], outcome: Outcome) -> None:
-        """Bind the policy to a run and its outcome."""
+    def __init__(self, run: RunContext[SliceT], outcome: Outcome, *, limited: bool = True) -> None:
+        """Bind the policy to a run and its outcome.
+
+        Args:
+            run: the run.
+            outcome: the record of choices.
+            limited: whether too many bad parts stop the run.
+        """
+        self._limited = limited
         self._run, self._bad_parts, self._outcome = run, run.kind.bad_parts, outcome
         self.not_sampled: list[BadPart] = []
+        self._too_many: list[TooManyBadParts] = []
 
     def skip_bad_parts(self, slice_: SliceT, bad: BadPart, pinned: str) -> SliceT | None:
         """Return the slice without its bad parts and warn of each; None if the policy does not allow it."""
@@ -40,7 +48,35 @@ class BadPartPolicy(Generic[SliceT]):
         for other_bad in self._find_others(rest, pinned, bad):
             rest = self._bad_parts.slice_without(rest, other_bad) or rest
             self._warn(other_bad)
+        self.check_count(rest, pinned)
         return rest
+
+    def check_count(self, rest: SliceT, pinned: str | None) -> None:
+        """Raise TooManyBadParts if a slice passes over too many parts; no warning then says that it does.
+
+        Args:
+            rest: the slice without its bad parts.
+            pinned: the schema that the slice is read with; None if there is none yet.
+        """
+        bad_parts = self._bad_parts
+        if not (self._limited and isinstance(bad_parts, SetsAside)):
+            return
+        too_many = bad_parts.too_many(rest, self._outcome.newest, lambda: self._find_all(rest, pinned))
+        if too_many is None:
+            return
+        lines = {_skipped_line(bad) for bad in too_many.parts}
+        self._outcome.warnings[:] = [line for line in self._outcome.warnings if line not in lines]
+        parts = {bad.part for bad in too_many.parts}
+        self.not_sampled[:] = [bad for bad in self.not_sampled if bad.part not in parts]
+        raise too_many
+
+    def leave_out_all(self, slice_: SliceT, bad: TooManyBadParts) -> bool:
+        """Record all bad files of a late slice as left out, and return True; else return False."""
+        left_out = [self.leave_out(slice_, part, None) for part in bad.parts]
+        if not any(left_out):
+            return False
+        self._too_many.append(bad)
+        return True
 
     def leave_out(self, slice_: SliceT, bad: BadPart, pinned: str | None) -> bool:
         """Record an unreadable late or released file as left out, and return True; else return False.
@@ -94,7 +130,7 @@ class BadPartPolicy(Generic[SliceT]):
         if outcome.error is not None:
             outcome.warnings += [f"left out: {part}" for part in left_out]
         elif left_out:
-            outcome.error = _left_out_error(self._run.name, left_out)
+            outcome.error = _left_out_error(self._run.name, left_out, self._too_many)
 
     def _find_others(self, slice_: SliceT, pinned: str, bad: BadPart) -> Sequence[BadPart]:
         """Return the other parts of a slice that are bad in the same way, as far as one check shows."""
@@ -103,12 +139,25 @@ class BadPartPolicy(Generic[SliceT]):
             return ()
         return bad_parts.find_others(self._run.spark, slice_, pinned, bad)
 
+    def _find_all(self, slice_: SliceT, pinned: str | None) -> Sequence[BadPart]:
+        """Return all parts of a slice that one check shows to be bad."""
+        bad_parts = self._bad_parts
+        if not isinstance(bad_parts, SetsAside) or pinned is None:
+            return ()
+        return bad_parts.find_others(self._run.spark, slice_, pinned, None)
+
     def _warn(self, bad: BadPart) -> None:
-        self._outcome.warnings.append(f"{SKIPPED} {bad.part}: {bad.why}")
+        self._outcome.warnings.append(_skipped_line(bad))
         self.not_sampled.append(bad)
 
 
-def _left_out_error(dataflow: str, left_out: Sequence[LeftOut]) -> StrandlineError:
+def _skipped_line(bad: BadPart) -> str:
+    return f"{SKIPPED} {bad.part}: {bad.why}"
+
+
+def _left_out_error(
+    dataflow: str, left_out: Sequence[LeftOut], too_many: Sequence[TooManyBadParts]
+) -> StrandlineError:
     """Return the error of a run that loaded everything but the parts that it left out."""
     loaded = [part for part in left_out if is_loaded(part.bad.code)]
     waiting = [part for part in left_out if part not in loaded]
@@ -117,11 +166,14 @@ def _left_out_error(dataflow: str, left_out: Sequence[LeftOut]) -> StrandlineErr
     parts = [str(part) for part in waiting[:SHOWN]]
     parts += [f"and {pluralize(len(waiting) - SHOWN, 'more file')}"] if len(waiting) > SHOWN else []
     it = "it" if len(waiting) == 1 else "them"
+    remedy = "Or set on_bad_file: quarantine, which quarantines unreadable files."
+    if too_many:
+        remedy = "".join(strip_dataflow(dataflow, error.message) for error in too_many)
     return BadPart(
         f"dataflow {dataflow}: {'; '.join(parts)}. Other files still load, and the watermark does not "
-        f"depend on {it}. Repair or remove {it}: each run tries {it} again. Or set on_bad_file: "
-        f"quarantine, which quarantines unreadable files.{''.join(f' {part.bad.message}' for part in loaded)}",
+        f"depend on {it}. Repair or remove {it}: each run tries {it} again. {remedy}"
+        f"{''.join(f' {part.bad.message}' for part in loaded)}",
         part=waiting[0].bad.part,
         why=waiting[0].bad.why,
-        code=waiting[0].bad.code,
+        code=too_many[0].code if too_many else waiting[0].bad.code,
     )

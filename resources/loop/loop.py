@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic
 
-from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError
+from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError, TooManyBadParts
 from partitions.path.bad_files import is_loaded, is_outdated
 from partitions.plan import Plan, is_repeat, pluralize
 from partitions.request import Forced, LateOnly, Replay, ReplayFiles
@@ -86,7 +86,7 @@ class Loop(Generic[SliceT]):
         outcome = Outcome(run.name, run.run_id, {}, 0)
         due = run.kind.planning.plan(None, run.now).slices
         with run.staging.emptied():
-            bad_parts = BadPartPolicy(run, outcome)
+            bad_parts = BadPartPolicy(run, outcome, limited=False)
             pinned = pinned_schema(run, outcome, due, bad_parts) if due else None
         not_sampled = [f"left out of the sample: {bad.part}: {bad.why}" for bad in bad_parts.not_sampled]
         return pinned, [*outcome.warnings, *not_sampled, *run.kind.reading.warnings]
@@ -207,7 +207,12 @@ class _RunExecution(Generic[SliceT]):
             )
             return
         pinned = run.log.get_schema(intent.pinned)
-        rest = self._skip_bad_parts(slice_, why, pinned)
+        try:
+            rest = self._skip_bad_parts(slice_, why, pinned)
+        except TooManyBadParts as too_many:
+            if self._bad_parts.leave_out_all(slice_, too_many):
+                return
+            raise
         if rest is not None:
             self._load(*rest)
         elif not self._bad_parts.leave_out(slice_, why, pinned):
@@ -304,10 +309,13 @@ class _RunExecution(Generic[SliceT]):
     def _load(self, slice_: SliceT, pinned: str, later: Iterable[SliceT] = ()) -> Committed | None:
         """Commit a slice; skip its bad parts, or commit the parts before them and raise.
 
+        If too many parts are bad, nothing of the slice is committed.
+
         Returns:
             the commit; None if an unreadable late or released file is left out from now on, so that the
                 slice must be planned again.
         """
+        whole = slice_
         while (
             why := self._record(commit_slice(self._run, self._outcome.newest, slice_, pinned))
         ) is not None:
@@ -316,7 +324,12 @@ class _RunExecution(Generic[SliceT]):
                 continue
             if not isinstance(why, BadPart):
                 raise why
-            rest = self._skip_bad_parts(slice_, why, pinned, later)
+            try:
+                rest = self._skip_bad_parts(slice_, why, pinned, later)
+            except TooManyBadParts as too_many:
+                if self._bad_parts.leave_out_all(whole, too_many):
+                    return None
+                raise
             if rest is None and self._bad_parts.leave_out(slice_, why, pinned):
                 return None
             if rest is None:

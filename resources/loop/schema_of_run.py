@@ -44,6 +44,9 @@ def pinned_schema(
         # A schema is inferred without a file that will be passed over; it is found bad again when it is loaded.
         rest = [run.kind.bad_parts.slice_without(slice_, bad) or slice_ for slice_ in slices]
         if rest != list(slices):
+            for slice_, before in zip(rest, slices, strict=True):
+                if slice_ != before and slice_.why in ("run", "replay"):
+                    bad_parts.check_count(slice_, None)
             return pinned_schema(run, outcome, rest, bad_parts)
         if any(bad_parts.leave_out(slice_, bad, None) for slice_ in slices):
             rest = bad_parts.without_left_out(slices)

@@ -217,7 +217,7 @@ def test_a_table_that_is_not_there_has_nothing(subject: Subject) -> None:
         table.contents.distinct_texts("unit"),
         _text_counts(table, "unit"),
     ) == ([], None, 0, set(), {})
-    assert table.contents.count_bytes() == 0
+    assert (table.contents.count_bytes(), table.contents.rows_in_log()) == (0, 0)
     for read in (table.contents.newest_version, lambda: table.contents.distinct_rows(["id"])):
         with pytest.raises(SourceError) as refused:
             read()
@@ -247,6 +247,13 @@ def test_its_bytes_are_those_of_the_files_that_its_newest_version_has(subject: S
     subject.load(2, (2, "b"), load=ReplaceAll())
     newest = {file for file in subject.folder.rglob("*.parquet") if not file.name.startswith(".")} - first
     assert subject.table.contents.count_bytes() == sum(file.stat().st_size for file in newest)
+
+
+def test_its_log_counts_the_rows_of_its_newest_version(subject: Subject) -> None:
+    subject.load(1, (1, "a"), (2, "b"))
+    assert subject.table.contents.rows_in_log() == 2
+    subject.load(2, (3, "b"), load=ReplaceAll())
+    assert subject.table.contents.rows_in_log() == 1
 
 
 @pytest.mark.parametrize("number", [2, 1])

@@ -307,7 +307,7 @@ class TestXml:
         }
 
     def test_a_field_that_the_pinned_schema_lacks_is_refused_at_any_depth(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source=XML, on_bad_file="quarantine")
+        feed = make_feed(source=XML, on_bad_file="quarantine", max_bad_files=4)
         feed.put_text("a.xml", xml("<id>1</id><who><n>x</n></who>", "<id>2</id><tag><k>1</k></tag><tag><k>2</k></tag>"))  # fmt: skip
         feed.load()
         feed.put_text("b.xml", xml("<id>3</id>", "<id>4</id><more>5</more>"))
@@ -340,7 +340,7 @@ class TestExcel:
         assert _staged(feed) == []
 
     def test_a_cell_that_does_not_fit_is_named_and_its_file_passed_over(self, make_feed: MakeFeed) -> None:
-        feed = make_feed(source=EXCEL, on_bad_file="quarantine")
+        feed = make_feed(source=EXCEL, on_bad_file="quarantine", max_bad_files=6)
         feed.put_bytes("a.xlsx", xlsx([["id", "on"], [1, date(2026, 1, 1)]]))
         feed.load()
         feed.put_bytes(

@@ -339,7 +339,9 @@ def test_a_first_file_that_never_reads_is_bad_and_does_not_wait_for_a_record(
 
 
 def test_a_first_load_of_bad_files_quarantines_under_a_declared_schema(make_feed: MakeFeed) -> None:
-    feed = make_feed(source={"format": "ndjson", "schema": "id long"}, on_bad_file="quarantine")
+    feed = make_feed(
+        source={"format": "ndjson", "schema": "id long"}, on_bad_file="quarantine", max_bad_files=1
+    )
     feed.put_text("a.ndjson", "x\n")
     outcome = feed.load()
     assert (outcome.rows, outcome.quarantined, feed.ids) == (0, 1, [])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from dagster import (
     AssetCheckKey,
+    AssetCheckSeverity,
     AssetIn,
     AssetKey,
     AssetMaterialization,
@@ -244,6 +245,23 @@ def test_the_checks_of_what_a_run_can_change_pass_on_a_sound_load(
         "up_to_date": True,
         "names_sort_by_time": True,
         **more,
+    }
+
+
+def test_rows_that_another_writer_deleted_are_a_warning_of_the_count_of_rows(feed: Feed) -> None:
+    feed.put("1.ndjson", 1, 2, 3)
+    feed.load()
+    DeltaTable(str(feed.table)).delete("id = 2")
+    (counted,) = [
+        check for check in run(feed).get_asset_check_evaluations() if check.check_name == "rows_accounted"
+    ]
+    assert (counted.passed, counted.severity) == (False, AssetCheckSeverity.WARN)
+    assert counted.description == (
+        "The table has 1 row less than its log counts: another writer has changed it"
+    )
+    assert {name: counted.metadata[name].value for name in ("rows_in_table", "rows_in_log")} == {
+        "rows_in_table": 2,
+        "rows_in_log": 3,
     }
 
 

@@ -561,6 +561,7 @@ class TestWhole:
                 "options": {**({"sep": ";"} if form == "csv" else {}), "locale": "de-DE", "dateFormat": "dd.MM.yyyy", "timestampFormat": "dd.MM.yyyy HH:mm", **of_text},
             },
             on_bad_file="quarantine",
+            max_bad_files=8,
         )  # fmt: skip
         good = ("1.234,56", "28.12.2024", "28.12.2024 10:05")
         bad = {

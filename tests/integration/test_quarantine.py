@@ -49,6 +49,7 @@ def test_a_slice_of_nothing_but_bad_files_moves_the_watermark_too(make_feed: Mak
 
 @pytest.mark.needs_spark
 def test_folders_of_bad_files_name_columns_where_nothing_else_is_loaded_first(feed: Feed) -> None:
+    feed.define(max_bad_files=1)
     feed.put_text("day=1/a.ndjson", '{"id": "no number"}\n')
     assert feed.load().quarantined == 1
     feed.put("day=1/a.ndjson", 1)

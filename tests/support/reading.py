@@ -45,7 +45,7 @@ class Reading:
 
     def check(self, make_feed: Callable[..., Feed]) -> None:
         """Put the files, load them, and compare rows, types and reasons."""
-        policy = {"on_bad_file": "quarantine"} if self.bad else {}
+        policy = {"on_bad_file": "quarantine", "max_bad_files": len(self.bad)} if self.bad else {}
         feed = make_feed(source=dict(self.source), **policy, **self.more)
         for files in (self.files, *self.later):
             for path, content in files.items():

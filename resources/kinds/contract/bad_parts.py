@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, runtime_checkable
 
-from partitions.errors import BadPart
+from partitions.errors import BadPart, TooManyBadParts
 from resources.kinds.contract.slices import SliceContra, SliceT
 from resources.watermarks.entry import Entry
 from resources.watermarks.lists import StoredList
@@ -37,9 +37,24 @@ class SetsAside(Protocol[SliceT]):
         ...
 
     def find_others(
-        self, spark: SparkSession, slice_: SliceT, pinned: str, bad: BadPart
+        self, spark: SparkSession, slice_: SliceT, pinned: str, bad: BadPart | None
     ) -> Sequence[BadPart]:
-        """Return the other parts of a slice that are bad in the same way, as far as one check shows."""
+        """Return the other parts of a slice that are bad, as far as one check shows.
+
+        With ``bad``, only those that are bad in the same way.
+        """
+        ...
+
+    def too_many(
+        self, slice_: SliceT, entry: Entry | None, others: Callable[[], Sequence[BadPart]]
+    ) -> TooManyBadParts | None:
+        """Return the error if the parts that a slice passes over are too many; else None.
+
+        Args:
+            slice_: the slice without its bad parts.
+            entry: the newest entry.
+            others: finds the parts of the slice that are bad in any other way.
+        """
         ...
 
     def quarantine(self, entry: Entry | None, slice_: SliceT) -> tuple[StoredList | None, int]:

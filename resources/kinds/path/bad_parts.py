@@ -5,18 +5,18 @@ See docs/reference/files.md.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
-from partitions.errors import BadFile, BadPart
-from partitions.path.bad_files import is_skipped
+from partitions.errors import BadFile, BadPart, TooManyBadParts
+from partitions.path.bad_files import TOO_MANY_BAD_FILES, BadFileCount, is_skipped
 from partitions.path.slices import PathSlice
 from resources.kinds.contract.bad_parts import BadParts, SetsAside, SetsRecordsAside
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.source import FileSource
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import LOADS, NO_PROGRESS, Entry
 from resources.watermarks.lists import QUARANTINED_FILES, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
@@ -55,12 +55,52 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
         return slice_.leaving(parts)
 
     def find_others(
-        self, spark: SparkSession, slice_: PathSlice, pinned: str, bad: BadPart
+        self, spark: SparkSession, slice_: PathSlice, pinned: str, bad: BadPart | None
     ) -> Sequence[BadFile]:
         """Return all files that are bad in the same way. One by one, each would cost a number and a write."""
-        if not isinstance(bad, BadFile):
+        if bad is not None and not isinstance(bad, BadFile):
             return ()
         return self.source.find_similar(spark, slice_.files, pinned, bad)
+
+    def too_many(
+        self, slice_: PathSlice, entry: Entry | None, others: Callable[[], Sequence[BadPart]]
+    ) -> TooManyBadParts | None:
+        """Return the error if more files are bad than ``max_bad_files`` allows.
+
+        Released files were bad before, so they go back into quarantine, however many they are.
+        """
+        if slice_.why == "release":
+            return None
+        limit = self.dataflow.max_bad_files
+        total = len(slice_.all_files)
+        bad = [
+            BadFile(f"file {skipped.file.path}: {skipped.reason}", path=skipped.file.path, why=skipped.reason)
+            for skipped in slice_.quarantined
+        ]
+        if not self._count(len(bad), total, entry).exceeds(limit):
+            return None
+        paths = {file.path for file in bad}
+        bad += [
+            BadFile(other.message, path=other.part, why=other.why)
+            for other in others()
+            if other.part not in paths
+        ]
+        return _too_many_error(self.dataflow, bad, self._count(len(bad), total, entry))
+
+    def _count(self, bad: int, total: int, entry: Entry | None) -> BadFileCount:
+        before = self._bad_right_before(entry) if bad == total and entry is not None else 0
+        return BadFileCount(bad, total, before, is_first=entry is None or not entry.total_files)
+
+    def _bad_right_before(self, newest: Entry) -> int:
+        """Return how many files the newest entries quarantined, without a loaded file or a decision between."""
+        bad = 0
+        for entry in self.log.history(self.dataflow.name) if newest.number else ():
+            if entry.why in NO_PROGRESS:
+                continue
+            if entry.files or not entry.quarantined or entry.why not in LOADS:
+                break
+            bad += entry.quarantined
+        return bad
 
     def quarantine(self, entry: Entry | None, slice_: PathSlice) -> tuple[StoredList | None, int]:
         """Return the quarantine after the slice."""
@@ -83,3 +123,16 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
     def parts(self, slice_: PathSlice) -> Sequence[str]:
         """Return the paths of its files, and of the gone files whose rows it deletes."""
         return [*(file.path for file in slice_.all_files), *slice_.gone_paths]
+
+
+def _too_many_error(dataflow: Dataflow, bad: Sequence[BadPart], count: BadFileCount) -> TooManyBadParts:
+    """Return the error of a slice with too many bad files, with the first one's reason and what to do."""
+    first = bad[0]
+    return TooManyBadParts(
+        f"dataflow {dataflow.name}: {count.describe(dataflow.max_bad_files)}. The slice is not loaded, and "
+        f"nothing is put in quarantine. The first bad file is {first.part}: {first.why}. Repair or remove these "
+        "files. If their format has changed, correct source.schema or source.options, or set "
+        f"target.schema_mode. To quarantine them all the same, set max_bad_files: {count.in_a_row}",
+        parts=bad,
+        code=TOO_MANY_BAD_FILES,
+    )

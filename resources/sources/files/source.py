@@ -289,13 +289,13 @@ class FileSource:
         return None
 
     def find_similar(
-        self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, bad: BadFile
+        self, spark: SparkSession, files: Sequence[SourceFile], pinned: str, bad: BadFile | None
     ) -> Sequence[BadFile]:
-        """Return the files that are bad for the same reason, as far as one check shows.
+        """Return the files that are bad, as far as one check shows; with ``bad``, those for the same reason.
 
         Empty if ``max_bad_records`` lets files with bad records load.
         """
-        if bad.code == BAD_RECORD and self._dataflow.max_bad_records:
+        if bad is not None and bad.code == BAD_RECORD and self._dataflow.max_bad_records:
             return ()
         _, bad_files = self._judge.judge(spark, files, PinnedSchema.of(pinned))
-        return [candidate for candidate in bad_files if candidate.code == bad.code]
+        return [candidate for candidate in bad_files if bad is None or candidate.code == bad.code]

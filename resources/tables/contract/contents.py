@@ -47,6 +47,13 @@ class TableContents(Protocol):
         """Return the number of rows, or of those that meet a condition; 0 if there is no table."""
         ...
 
+    def rows_in_log(self) -> int | None:
+        """Return the rows of the newest version as the table's log counts them; 0 if there is no table.
+
+        None if the log does not say, or counts rows of other dataflows. Reads no data file.
+        """
+        ...
+
     def count_bytes(self) -> int | None:
         """Return the bytes of the newest version's data files, as the table's log counts them.
 

@@ -75,6 +75,12 @@ class DeltaContents(TableContents, TellsSpans):
         """
         return count_rows(self.log, rows=all_of((self.share.rows, rows)))
 
+    def rows_in_log(self) -> int | None:
+        """Return the rows by file statistics; None for a shared table, or if a file has none."""
+        table = self.log.table()
+        counts = file_counts(table) if table is not None else []
+        return None if self.share.rows != EVERYTHING or None in counts else sum(counts)
+
     def count_bytes(self) -> int:
         """Return the bytes of the data files, according to the log."""
         table = self.log.table()

@@ -79,6 +79,13 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
         metadata = self.catalog.newest()
         return count_rows(metadata, rows=all_of((self.share.rows(metadata), rows))) if metadata else 0
 
+    def rows_in_log(self) -> int | None:
+        """Return the rows, from the newest snapshot's summary; None for a shared table."""
+        metadata = self.catalog.newest()
+        if metadata is None or metadata.current is None:
+            return 0
+        return metadata.current.rows if self.share.rows(metadata) == EVERYTHING else None
+
     def count_bytes(self) -> int | None:
         """Return the bytes of the data files, from the newest snapshot's summary."""
         metadata = self.catalog.newest()

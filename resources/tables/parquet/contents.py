@@ -58,6 +58,10 @@ class ParquetContents(TableContents):
         """Return the number of rows, from the lists if there is no condition."""
         return self._query(lambda version_rows: version_rows.count(rows)) if self.log.versions() else 0
 
+    def rows_in_log(self) -> int:
+        """Return the rows, from the lists."""
+        return self.count_rows()
+
     def count_bytes(self) -> int:
         """Return the bytes of the data files, from the lists."""
         snapshot = self.log.snapshot()

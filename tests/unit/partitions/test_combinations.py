@@ -82,6 +82,7 @@ def test_the_table_says_of_every_format_what_its_care_can_do() -> None:
             "source.options.AllowComments",
         ),
         ({"watermark": {"type": "column", "columns": ["id"]}, "max_bad_records": 1}, "max_bad_records"),
+        ({"max_bad_files": 2}, "max_bad_files"),
     ],
 )
 def test_a_wrong_schema_mode_or_bad_records_are_refused(changes: dict[str, object], key: str) -> None:

@@ -30,7 +30,7 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_records, on_bad_file, operators, owners, run_after_upstream, schedule,"
+            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, operators, owners, run_after_upstream, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark"
         ),
         "late_files",
@@ -56,7 +56,7 @@ FLOW = [
         GOOD + "schema_mode: merge\n",
         (3, "schema_mode", "an unknown key"),
         (
-            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_records, on_bad_file, operators, owners, run_after_upstream, schedule,"
+            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, operators, owners, run_after_upstream, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark; schema_mode belongs in target"
         ),
         None,
