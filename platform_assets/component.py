@@ -59,7 +59,8 @@ class ProjectScaffolder(Scaffolder[FirstDataflow]):
         params = request.params
         folder = request.target_path.parent if request.append else request.target_path
         files = project_files(folder, {params.name: template(params.name, params.kind, params.source)})
-        of_a_location = ("definitions.py", "workspace.yaml")  # the component is the way in
+        # The component is the way in, and the instance and the README are those of the dg project.
+        of_a_location = ("definitions.py", "workspace.yaml", "dagster.yaml", "README.md")
         write_new(folder, {name: text for name, text in files.items() if name not in of_a_location})
 
 

@@ -16,7 +16,10 @@ PAUSED = "STRANDLINE_PAUSED"
 """The variable of the environment that leaves sensors and schedules off until someone turns them on."""
 
 _SETTINGS = "dagster.yaml"
-_NOTE = f"# Written again by each start of `strandline dev`. For settings of your own set {HOME}.\n\n"
+_NOTE = (
+    f"# Written again by each start of `strandline dev`, from {_SETTINGS} of the project, if it has one. For other settings"
+    f" change that file, or set {HOME}.\n\n"
+)
 
 
 def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> Path:
@@ -31,7 +34,9 @@ def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> 
     home = project_home(project)
     home.mkdir(parents=True, exist_ok=True)
     draft = home / f".{_SETTINGS}.{os.getpid()}"
-    draft.write_text(_NOTE + (ROOT / _SETTINGS).read_text())
+    own_settings = project / _SETTINGS
+    settings = own_settings if own_settings.is_file() else ROOT / _SETTINGS
+    draft.write_text(_NOTE + settings.read_text())
     draft.replace(home / _SETTINGS)
     return home
 

@@ -14,6 +14,7 @@ from platform_assets.cli.context import Context, shared_options
 from platform_assets.project.checked_file import NAME
 from platform_assets.scaffold.new_project import (
     TEMPLATES,
+    DraftedDataflow,
     FirstKind,
     FirstSource,
     dataflow_name,
@@ -88,9 +89,9 @@ def command(
     return 0
 
 
-def _draft_dataflows(folder: Path, files: str, name: str | None) -> dict[str, str]:
-    """Return the texts of dataflows, by name, for the files at a folder or URL."""
-    from platform_assets.scaffold.draft import draft_dataflow, survey_in_words
+def _draft_dataflows(folder: Path, files: str, name: str | None) -> dict[str, DraftedDataflow]:
+    """Return dataflows, by name, for the files at a folder or URL."""
+    from platform_assets.scaffold.draft import draft_dataflow, survey_in_words, surveyed_columns
     from resources.sources.files.survey import survey
 
     scheme, is_url, _ = files.partition("://")
@@ -122,8 +123,11 @@ def _draft_dataflows(folder: Path, files: str, name: str | None) -> dict[str, st
     for line in survey_result.skipped_names:
         click.echo(line, err=True)
     return {
-        flow: draft_dataflow(
-            dataset, _path(place.child(dataset.folder) if dataset.folder else place, folder), today
+        flow: DraftedDataflow(
+            draft_dataflow(
+                dataset, _path(place.child(dataset.folder) if dataset.folder else place, folder), today
+            ),
+            ", ".join(surveyed_columns(dataset)) or None,
         )
         for flow, dataset in zip(names, datasets, strict=True)
     }

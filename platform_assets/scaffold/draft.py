@@ -74,12 +74,7 @@ def _schema(dataset: Dataset) -> list[str]:
     """
     if not dataset.columns:
         return []
-    columns = [*((name, "string" if name not in dataset.dated else "date") for name in dataset.partitions)]
-    folders = {name.lower() for name in dataset.partitions}
-    columns += [column for column in dataset.columns if column[0].lower() not in folders]
-    if dataset.codes:  # a declared type never widens
-        columns = [(name, "long" if data_type == "int" else data_type) for name, data_type in columns]
-    wrapped = _wrap_columns([f"{ddl_name(name)} {data_type}" for name, data_type in columns])
+    wrapped = _wrap_columns(surveyed_columns(dataset))
     untyped = (
         f" Without a value so far, and without a type: {_first_names(dataset.valueless)}."
         if dataset.valueless
@@ -101,6 +96,18 @@ def _schema(dataset: Dataset) -> list[str]:
         "  # schema: >-",
         *(f"  #   {line}" for line in wrapped),
     ]
+
+
+def surveyed_columns(dataset: Dataset) -> list[str]:
+    """Return the surveyed columns as DDL, those of folders first; empty if files carry their types."""
+    if not dataset.columns:
+        return []
+    columns = [*((name, "string" if name not in dataset.dated else "date") for name in dataset.partitions)]
+    folders = {name.lower() for name in dataset.partitions}
+    columns += [column for column in dataset.columns if column[0].lower() not in folders]
+    if dataset.codes:  # a declared type never widens
+        columns = [(name, "long" if data_type == "int" else data_type) for name, data_type in columns]
+    return [f"{ddl_name(name)} {data_type}" for name, data_type in columns]
 
 
 def _empty_texts(dataset: Dataset) -> str:

@@ -7,12 +7,14 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, count
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import yaml
 
 from partitions.errors import ConfigurationError
-from platform_assets.installation import INSTALLED
+from platform_assets.installation import INSTALLED, ROOT
+from platform_assets.scaffold.first_test import first_test
+from platform_assets.scaffold.readme import readme
 
 FirstKind = Literal["path", "column", "window", "stream"]
 """A kind of watermark that a first dataflow can have."""
@@ -59,11 +61,37 @@ _GITIGNORE = """\
 # State, tables and Dagster's runs, where platform.yaml leaves them in this folder.
 .strandline/
 __pycache__/
+# What `dagster dev` makes without a DAGSTER_HOME.
+.tmp_dagster_home_*/
 """
 
 
-def template(name: str, kind: FirstKind | None, source: FirstSource | None = None) -> str:
-    """Return the text of a first dataflow.
+_DAGSTER = """\
+# Dagster's settings. `strandline dev` uses this file, and `dagster dev` in this folder. Elsewhere copy it into DAGSTER_HOME.
+"""
+
+_COLUMNS: Mapping[FirstKind, str] = {
+    "column": "order_id long, updated_at timestamp, amount double",
+    "window": "id long, submitted_at timestamp, answer string",
+    "stream": "id string, device string, measured_at timestamp, value double",
+}
+"""Columns that the template of a kind names, for sources that declare none."""
+
+
+class DraftedDataflow(NamedTuple):
+    """A dataflow to be written.
+
+    Attributes:
+        text: of its file.
+        columns: as DDL, as far as they are known; None: its first test has columns of an example.
+    """
+
+    text: str
+    columns: str | None
+
+
+def template(name: str, kind: FirstKind | None, source: FirstSource | None = None) -> DraftedDataflow:
+    """Return a first dataflow.
 
     Args:
         name: of the dataflow.
@@ -83,7 +111,8 @@ def template(name: str, kind: FirstKind | None, source: FirstSource | None = Non
         )
     text = (_TEMPLATES_FOLDER / f"{first_kind}.yaml").read_text()
     source_text = (_TEMPLATES_FOLDER / f"sources/{first_kind}_{first_source}.yaml").read_text()
-    return text.replace("{source}", source_text.replace("{module}", _module(name)).rstrip("\n"))
+    whole = text.replace("{source}", source_text.replace("{module}", _module(name)).rstrip("\n"))
+    return DraftedDataflow(whole, _COLUMNS.get(first_kind))
 
 
 def _module(dataflow: str) -> str:
@@ -91,14 +120,16 @@ def _module(dataflow: str) -> str:
     return f"{dataflow}_rows"
 
 
-def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
+def project_files(folder: Path, drafts: Mapping[str, DraftedDataflow]) -> dict[str, str]:
     """Return the texts of a project's files, by their paths in it.
 
     Args:
         folder: the project folder.
-        dataflows: the dataflows' texts, by name.
+        drafts: its dataflows, by name.
     """
     name = dataflow_name(folder.resolve().name, "strandline")
+    dataflows = {flow: draft.text for flow, draft in drafts.items()}
+    first, text = next(iter(dataflows.items()))
     return {
         "platform.yaml": _settings(dataflows),
         **{f"dataflows/{flow}.yaml": text for flow, text in dataflows.items()},
@@ -107,10 +138,22 @@ def project_files(folder: Path, dataflows: Mapping[str, str]) -> dict[str, str]:
             for flow, text in dataflows.items()
             if f"function: {_module(flow)}:rows" in text
         },
+        **{f"tests/{flow}/first.yaml": _first_test(flow, draft) for flow, draft in drafts.items()},
         "definitions.py": _DEFINITIONS,
         "workspace.yaml": _WORKSPACE.format(name=name),
+        "dagster.yaml": _DAGSTER + _without_head((ROOT / "dagster.yaml").read_text()),
+        "README.md": readme(folder.resolve().name, first, text),
         ".gitignore": _GITIGNORE,
     }
+
+
+def _first_test(flow: str, draft: DraftedDataflow) -> str:
+    return first_test(flow, yaml.safe_load(draft.text)["source"].get("schema"), draft.columns)
+
+
+def _without_head(text: str) -> str:
+    """Return a text without the lines of comment that it begins with."""
+    return "\n" + text[re.match(r"(#.*\n)*\n*", text).end() :]  # type: ignore[union-attr]  # it matches any text
 
 
 def _settings(dataflows: Mapping[str, str]) -> str:

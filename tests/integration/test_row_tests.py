@@ -11,6 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from platform_assets.cli.main import strandline
+from platform_assets.scaffold.new_project import SOURCES
 from resources.spark.engine import SparkEngine
 
 FILES = {"type": "files", "path": "./landing", "format": "ndjson"}
@@ -267,3 +268,23 @@ def test_a_failed_test_shows_the_rows_that_differ_and_ends_with_1(tmp_path: Path
         *lines[9:-1],
     ]
     assert lines[9].startswith("  file rows.ndjson, line 1: field id: expected bigint, found text, 'x'")
+
+
+@pytest.mark.usefixtures("remote")
+def test_the_first_test_that_init_writes_passes_for_each_kind_and_source(tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop/2024-01-01.csv").write_text("plz,day,n,note\n01067,2024-01-01,1.5,\n")
+    call = ["init", str(tmp_path / "shop")]
+    made = [
+        CliRunner().invoke(
+            strandline, [*call, "--kind", kind, "--source", source, "--name", f"{kind}_{source}"]
+        )
+        for kind, sources in SOURCES.items()
+        for source in sources
+    ]
+    made.append(CliRunner().invoke(strandline, [*call, "--from", str(tmp_path / "drop")]))
+    assert {result.exit_code for result in made} == {0}
+    settings = tmp_path / "shop/platform.yaml"
+    settings.write_text(settings.read_text().replace("#   ", "  ").replace("# connections", "connections"))
+    records = json.loads(run(tmp_path / "shop", "--json").stdout)
+    assert [record["status"] for record in records] == ["passed"] * len(made)

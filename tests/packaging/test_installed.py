@@ -220,7 +220,13 @@ class TestAsAComponent:
         files = sorted(
             path.relative_to(component).as_posix() for path in component.rglob("*") if path.is_file()
         )
-        assert files == [".gitignore", "dataflows/orders.yaml", "defs.yaml", "platform.yaml"]
+        assert files == [
+            ".gitignore",
+            "dataflows/orders.yaml",
+            "defs.yaml",
+            "platform.yaml",
+            "tests/orders/first.yaml",
+        ]
 
     @pytest.mark.full
     def test_its_yaml_is_checked(self, installed: Installed, component: Path) -> None:
@@ -260,6 +266,7 @@ def test_three_commands_lead_from_nothing_to_rows_in_a_table(installed: Installe
     assert (installed.folder / "own/.strandline/lake/bronze/exports/_delta_log").is_dir()
     code = "import runpy; print(runpy.run_path('own/definitions.py')['defs'].get_repository_def().job_names)"
     assert "load_exports" in installed.call("python", "-c", code)
+    assert installed.call("strandline", "test", folder="own").startswith("exports/first: passed\n")
 
 
 @pytest.mark.full

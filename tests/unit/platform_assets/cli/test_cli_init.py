@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,8 @@ from partitions.ddl import parse_ddl
 from partitions.path.definition import PathWatermark
 from partitions.sources import FilesSource
 from platform_assets.cli import main
+from platform_assets.dagster_home import dagster_home
+from platform_assets.installation import ROOT
 from platform_assets.project import load_project
 from platform_assets.scaffold.new_project import SOURCES, TEMPLATES
 from tests.support.workbooks import xlsx
@@ -69,8 +72,11 @@ def test_a_project_of_each_kind_is_valid_as_it_is_written(tmp_path: Path, kind: 
     assert document["files"] == [
         "platform.yaml",
         "dataflows/orders.yaml",
+        "tests/orders/first.yaml",
         "definitions.py",
         "workspace.yaml",
+        "dagster.yaml",
+        "README.md",
         ".gitignore",
     ]
     assert document["next"][1] == "strandline run orders"
@@ -135,6 +141,51 @@ def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     put(tmp_path, "platform.yaml", "format: parquet\n")
     assert "platform.yaml" not in made(tmp_path)["files"]
     assert (tmp_path / "platform.yaml").read_text() == "format: parquet\n"
+
+
+def test_each_file_that_it_writes_stays_as_it_is_once_it_is_there(tmp_path: Path) -> None:
+    own_files = ("dagster.yaml", "README.md", "tests/more/first.yaml", ".gitignore")
+    for name in own_files:
+        put(tmp_path, name, "# mine\n")
+    written = made(tmp_path, "--name", "more")["files"]
+    assert written == ["platform.yaml", "dataflows/more.yaml", "definitions.py", "workspace.yaml"]
+    assert {(tmp_path / name).read_text() for name in own_files} == {"# mine\n"}
+
+
+def test_its_settings_of_dagster_are_those_of_dev_and_dev_takes_a_change_of_them(tmp_path: Path) -> None:
+    made(tmp_path)
+    text = (tmp_path / "dagster.yaml").read_text()
+    assert yaml.safe_load(text) == yaml.safe_load((ROOT / "dagster.yaml").read_text())
+    (tmp_path / "dagster.yaml").write_text(text.replace("max_concurrent_runs: 2", "max_concurrent_runs: 7"))
+    home = dagster_home(tmp_path, {})
+    assert yaml.safe_load((home / "dagster.yaml").read_text())["concurrency"]["runs"] == {
+        "max_concurrent_runs": 7
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "before"),
+    [
+        (("--kind", "path"), "> landing/2026-01-31.ndjson\nstrandline plan"),
+        (("--kind", "stream"), "> landing/2.ndjson\nstrandline plan"),
+        (("--kind", "column"), "Fill in the connection `erp` in `platform.yaml`, and the table"),
+        (("--source", "api"), "Fill in the connection `shop` in `platform.yaml`, and path"),
+        (("--source", "python"), "The function in `orders_rows.py` yields two rows"),
+        (("--source", "table"), "Fill in the table that `dataflows/orders.yaml` reads"),
+        (("--from", "{tmp}/drop"), "The files stay where they are. Load them:\n\n```sh\nstrandline plan"),
+    ],
+)
+def test_the_readme_begins_with_what_its_first_dataflow_needs(
+    tmp_path: Path, words: tuple[str, ...], before: str
+) -> None:
+    put(tmp_path / "drop", "2024-01-01.csv", "a,b\n1,2\n")
+    made(tmp_path / "shop", *(word.format(tmp=tmp_path) for word in words), "--name", "orders")
+    text = (tmp_path / "shop/README.md").read_text()
+    assert text.startswith("# shop\n")
+    assert before in text
+    commands = [line.split()[1] for line in text.splitlines() if re.match(r"strandline \w", line)]
+    assert commands == ["plan", "run", "show", "list", "dev", "validate", "test"]
+    assert "strandline show orders " in text
 
 
 def test_a_dataflow_that_is_there_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -347,7 +398,8 @@ def test_more_dataflows_join_a_project(tmp_path: Path) -> None:
     made(tmp_path / "shop")
     put(tmp_path / "drop", "2024-01-01.csv", "a,b\n1,2\n")
     assert made(tmp_path / "shop", "--from", tmp_path / "drop", "--name", "more")["files"] == [
-        "dataflows/more.yaml"
+        "dataflows/more.yaml",
+        "tests/more/first.yaml",
     ]
 
 
