@@ -41,6 +41,7 @@ from scripts.departures import COLUMNS, Departures
 from scripts.fleet import Fleet
 from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights_by_day, make_files
 from scripts.sources import Ports, Sources, serving
+from scripts.transcript import Step, Transcript
 from scripts.weather import NEW_YORK, Weather
 
 FLOW, WINDOWS, PLANES, AIRLINES, AIRPORTS = "flights", "weather", "planes", "airlines", "airports"
@@ -55,9 +56,13 @@ _JANUARY = "aside/january"
 """The table in which planes of January are read again."""
 _REFITTED, _RENAMED = "N14228", "9E"
 """A plane and an airline that change after the first load; both have flown from the first day on."""
+_FILES_BEFORE_MIDNIGHT = 4
 
 _SHORT_LIVED = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
 """A server that runs for a minute gains nothing from Java's second compiler."""
+
+
+_TRANSCRIPT = Transcript(range(1, 14))
 
 
 class Stopped(Exception):
@@ -108,26 +113,45 @@ class Demo:
             "the weather at its airports, and planes and airlines, in a database, and airports, from an HTTP API.",
             "All are loaded into Delta tables, planes into an Iceberg table, each row exactly once. SQL joins flights, planes and airlines.",
             "Readings of three devices, of which one is an hour late, become a stream in order, and a day of them is loaded when it is complete.",
-            "All runs use one Spark Connect server, which starts now (strandline dev has one, too).",
+            "All runs use one Spark Connect server, which starts now (strandline dev has one, too). Steps that need nothing of each other run side by side.",
         )
         with self.servers() as starting:
             source = flights_by_day([*self.first, *self.later])
             self.remove_old()
-            self.land(source)
-            self.load_first(source)
-            self.load_later(source)
-            self.load_nothing()
-            self.look_back()
-            sources = starting.result()
-            self.load_windows(sources.weather)
-            self.load_failed(sources.weather)
-            self.load_again(sources.weather)
-            departures = Departures()
-            self.load_rows(sources.fleet, sources.airports, departures)
-            self.load_changes(sources.fleet, sources.airports, departures)
-            self.replay(sources.fleet)
-            self.stream()
+            _TRANSCRIPT.run(self.tracks(source, starting))
         self.show_next_steps()
+
+    def tracks(self, source: dict[str, int], starting: Future[Sources]) -> Sequence[Mapping[int, Step]]:
+        """Return the steps, as two tracks that need nothing of each other and so run beside each other."""
+        departures = Departures()
+
+        def load_rows() -> None:
+            sources = starting.result()
+            self.load_rows(sources.fleet, sources.airports, departures)
+
+        def load_changes() -> None:
+            sources = starting.result()
+            self.load_changes(sources.fleet, sources.airports, departures)
+
+        return (
+            {
+                1: lambda: self.land(source),
+                2: lambda: self.load_first(source),
+                3: lambda: self.load_later(source),
+                4: self.load_nothing,
+                5: self.look_back,
+                9: load_rows,
+                10: load_changes,
+                11: lambda: self.replay(starting.result().fleet),
+            },
+            {
+                6: lambda: self.load_windows(starting.result().weather),
+                7: lambda: self.load_failed(starting.result().weather),
+                8: lambda: self.load_again(starting.result().weather),
+                12: self.begin_stream,
+                13: self.complete_day,
+            },
+        )
 
     @contextmanager
     def servers(self) -> Iterator[Future[Sources]]:
@@ -229,28 +253,26 @@ class Demo:
         self.compare_planes(fleet)
         self.run("state", "history", PLANES)
 
-    def stream(self) -> None:
-        """Load readings over splits and on Spark's own watermark, and a day once it is complete.
-
-        One device's readings arrive an hour late.
-        """
+    def begin_stream(self) -> None:
+        """Load readings over splits and on Spark's own watermark; one device's readings arrive an hour late."""
         step(
             f"12. Readings of three devices arrive; those of {late.LATE} an hour late: as a stream, and on Spark's own watermark"
         )
-        midnight = _day(1).astimezone(UTC)
-        arrived = late.files(midnight - timedelta(hours=2), midnight + timedelta(hours=1.5))
-        first, then = arrived[:4], arrived[4:]
-        count = late.land(first, self.home / "landing" / READINGS)
+        files = _readings()[:_FILES_BEFORE_MIDNIGHT]
+        count = late.land(files, self.home / "landing" / READINGS)
         say(
-            f"  {pluralize(count, 'reading')} of two hours before midnight in {pluralize(len(first), 'file')}"
+            f"  {pluralize(count, 'reading')} of two hours before midnight in {pluralize(len(files), 'file')}"
         )
         self.run("run", *STREAMED)
         self.check("the day is not complete, and not loaded", not self.table(DAILY).exists())
+
+    def complete_day(self) -> None:
+        """Load the late readings, and the day, which is complete now."""
         step(f"13. {late.LATE} has passed midnight, too: the day is complete, and loaded once")
-        count += late.land(then, self.home / "landing" / READINGS)
+        late.land(_readings()[_FILES_BEFORE_MIDNIGHT:], self.home / "landing" / READINGS)
         self.run("plan", READINGS)
         self.run("run", *STREAMED)
-        self.compare_readings(arrived, midnight)
+        self.compare_readings(_readings(), _day(1).astimezone(UTC))
         self.run("plan", DAILY)
 
     def compare_readings(self, arrived: late.Arrived, midnight: datetime) -> None:
@@ -581,6 +603,12 @@ def _day(count: int) -> datetime:
     return datetime.combine(FIRST_DAY + timedelta(days=count), datetime.min.time(), NEW_YORK)
 
 
+def _readings() -> late.Arrived:
+    """Return the readings around the first midnight, file by file."""
+    midnight = _day(1).astimezone(UTC)
+    return late.files(midnight - timedelta(hours=2), midnight + timedelta(hours=1.5))
+
+
 def _clock(count: int) -> str:
     """Return six in the morning of that day as text."""
     return (_day(count) + timedelta(hours=6)).isoformat()
@@ -637,9 +665,8 @@ def step(title: str) -> None:
 
 
 def say(*lines: str) -> None:
-    """Print at once, even if the output is not a terminal."""
-    for line in lines:
-        print(line, flush=True)
+    """Print lines, in the order of the steps."""
+    _TRANSCRIPT.say(*lines)
 
 
 def main() -> int:

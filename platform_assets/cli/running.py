@@ -270,4 +270,4 @@ def _reason(outcome: Outcome) -> str:
     if not outcome.committed and outcome.plan is not None:
         return outcome.plan.why
     kind = outcome.newest.kind if outcome.newest else None
-    return f"up to {in_words(kind, outcome.after)}" if outcome.committed else ""
+    return f"watermark {in_words(kind, outcome.after)}" if outcome.committed else ""

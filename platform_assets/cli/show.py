@@ -9,11 +9,11 @@ import click
 
 from partitions.errors import ConfigurationError
 from partitions.plan import pluralize
+from partitions.predicate import EVERYTHING, Among, Predicate
 from partitions.spelling import nearest_name
 from partitions.target import DATAFLOW_COLUMN
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.platform import build_platform
-from resources.sql import quoted
 from resources.tables.first_rows import FirstRows, read_first_rows
 from resources.tables.registry import find_format, find_table
 
@@ -29,30 +29,29 @@ if TYPE_CHECKING:
 def command(context: Context, table: str, where: str | None, limit: int) -> None:
     """Print rows of TABLE: the name of a dataflow, or LAYER/NAME of any table in the lake."""
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    name, of_dataflow = _table_of(context, table)
+    name, own_rows = _table_of(context, table)
     place = platform.lake.child(name)
     if find_format(place) is None:
         raise _no_table(context.project, table, name)
-    conditions = [condition for condition in (of_dataflow, where) if condition]
     rows = read_first_rows(
         find_table(place),
-        platform.reader_of(place).session(),
-        " AND ".join(f"({condition})" for condition in conditions) or None,
+        lambda: platform.reader_of(place).session(),
         limit,
         name,
+        rows=own_rows,
+        where=where,
     )
     columns = [{"name": column, "type": type_} for column, type_ in rows.types.items()]
     document = {"table": name, "columns": columns, "rows": list(rows.rows), "more": rows.has_more}
     context.emit(document, lambda: _print(context, name, rows))
 
 
-def _table_of(context: Context, text: str) -> tuple[str, str | None]:
-    """Return the table's name, and the condition of the rows of a dataflow that shares it, if any."""
+def _table_of(context: Context, text: str) -> tuple[str, Predicate]:
+    """Return the table's name, and the rows that count: those of a dataflow that shares its table."""
     if "/" in text:
-        return text, None
+        return text, EVERYTHING
     (flow,) = context.dataflows([text])
-    share = f"{quoted(DATAFLOW_COLUMN)} = '{flow.name}'" if flow.target.shared else None
-    return flow.table, share
+    return flow.table, Among(DATAFLOW_COLUMN, (flow.name,)) if flow.target.shared else EVERYTHING
 
 
 def _no_table(project: Project, text: str, name: str) -> ConfigurationError:

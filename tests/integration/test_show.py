@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import NoReturn
 
 import pytest
 
+from resources.connections.places import Place
+from resources.tables.first_rows import read_first_rows
+from resources.tables.registry import find_table
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 
@@ -37,6 +41,44 @@ def test_rows_are_shown_exactly_by_a_condition_and_up_to_a_limit(
     assert (shown["table"], len(shown["rows"]), shown["more"]) == (f"bronze/{NAME}", 2, True)
     empty = {"price": None, "at": None, "tags": None}
     assert feed.command("show", NAME, "--where", "id > 2 OR id > 5").json["rows"] == [{"id": 3, **empty}]
+
+
+@pytest.mark.parametrize("table_format", ["delta", "iceberg", "parquet"])
+def test_rows_look_the_same_with_spark_and_without(make_feed: MakeFeed, table_format: str) -> None:
+    schema = (
+        "id long, price decimal(38, 9), weight float, size double, day date, local timestamp_ntz, raw binary,"
+        " parts struct<name: string, cost: decimal(20, 2)>, counts map<string, int>, seen array<timestamp>"
+    )
+    feed = make_feed(source={"schema": schema}, target={"format": table_format, "origin_columns": False})
+    feed.put_text(
+        "1.ndjson",
+        '{"id": 1, "price": 0.000000001, "weight": 0.1, "size": 1e300, "day": "0001-01-01",'
+        ' "local": "2026-03-29T02:30:00", "raw": "AAE=", "parts": {"name": "ä", "cost": 123456789012345678.90},'
+        ' "counts": {"b": 1, "a": null}, "seen": ["2026-01-01T12:00:00.5+01:00", null]}\n{"id": 2}\n',
+    )
+    feed.load()
+    without_spark, with_spark = (
+        feed.command("show", NAME, *condition).json for condition in ((), ("--where", "id > 0"))
+    )
+    assert without_spark == with_spark
+
+    def refuse_session() -> NoReturn:
+        raise AssertionError
+
+    read_rows = read_first_rows(find_table(Place(str(feed.table))), refuse_session, 20, NAME)
+    assert list(read_rows.rows) == without_spark["rows"]
+    assert sorted(without_spark["rows"], key=lambda row: row["id"])[0] == {
+        "id": 1,
+        "price": "0.000000001",
+        "weight": 0.1,
+        "size": 1e300,
+        "day": "0001-01-01",
+        "local": "2026-03-29T02:30:00.000000",
+        "raw": "AAE=",
+        "parts": {"name": "ä", "cost": "123456789012345678.90"},
+        "counts": {"b": 1, "a": None},
+        "seen": ["2026-01-01T11:00:00.500000Z", None],
+    }
 
 
 def test_a_wrong_condition_names_the_columns(feed: Feed) -> None:

@@ -235,7 +235,9 @@ def _survey_dataset(
         dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
         unsorted=examine(chosen).findings,
         valueless=beginning.types.valueless,
-        empty_texts=_columns_matching(beginning.types, lambda texts: not texts),
+        empty_texts=_columns_matching(beginning.types, lambda texts: not texts)
+        if beginning.form == "csv"
+        else (),
         unread=unread,
     )
 

@@ -108,6 +108,18 @@ class TableContents(Protocol):
         """
         ...
 
+    def first_rows(self, limit: int, rows: Predicate = EVERYTHING) -> pa.Table:
+        """Return rows of the newest version in no certain order, with the columns of :meth:`schema`.
+
+        Args:
+            limit: the most rows to return.
+            rows: rows that count.
+
+        Raises:
+            SourceError: only Spark can read the rows, or no one can.
+        """
+        ...
+
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has a row that meets a condition. Reads as few files as statistics allow."""
         ...

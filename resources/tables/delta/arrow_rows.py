@@ -41,6 +41,15 @@ def holds_any(table: DeltaTable, place: Place, rows: Predicate) -> bool:
         raise unreadable_error(place, error) from error
 
 
+def first_rows(table: DeltaTable, place: Place, limit: int, rows: Predicate) -> pa.Table:
+    """Return at most ``limit`` rows that meet a condition."""
+    try:
+        dataset = _dataset(table)
+        return dataset.scanner(filter=arrow_expression(rows, dataset.schema)).head(limit)
+    except Exception as error:
+        raise unreadable_error(place, error) from error
+
+
 def highest_values(
     table: DeltaTable, place: Place, columns: Sequence[str], rows: Predicate
 ) -> dict[str, Any]:

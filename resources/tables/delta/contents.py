@@ -25,6 +25,7 @@ from resources.tables.delta.rows import (
     file_counts,
     file_maxima,
     file_spans,
+    first_rows,
     highest_values,
     holds_any,
     missing_table_error,
@@ -130,6 +131,10 @@ class DeltaContents(TableContents, TellsSpans):
     def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""
         return distinct_rows(self.log, columns, max_rows)
+
+    def first_rows(self, limit: int, rows: Predicate = EVERYTHING) -> pa.Table:
+        """Return some rows of the newest version."""
+        return first_rows(self.log, limit, rows)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has a row that meets a condition."""

@@ -123,6 +123,27 @@ def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
         raise unreadable_error(log.place, error) from error
 
 
+def first_rows(log: DeltaLog, limit: int, rows: Predicate) -> pa.Table:
+    """Return rows of the newest version that meet a condition.
+
+    See :meth:`resources.tables.contract.contents.TableContents.first_rows`.
+    """
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    table = source_table(log)
+    if needs_arrow(table):
+        return arrow_rows.first_rows(table, log.place, limit, rows)
+    query = f"SELECT * FROM source WHERE {_condition(table, rows)} LIMIT {limit}"  # noqa: S608 - names are quoted, values are literals
+    try:
+        batches = [
+            pa.record_batch(batch) for batch in QueryBuilder().register("source", table).execute(query)
+        ]
+    except Exception as error:
+        raise unreadable_error(log.place, error) from error
+    return pa.Table.from_batches(batches, None if batches else pa.schema(table.schema().to_arrow()))
+
+
 def highest_values(
     log: DeltaLog, columns: Sequence[str], version: int | None = None, rows: Predicate | None = None
 ) -> dict[str, Any]:

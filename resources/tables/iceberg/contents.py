@@ -27,6 +27,7 @@ from resources.tables.iceberg.rows import (
     distinct_rows,
     file_maxima,
     file_spans,
+    first_rows,
     hides_commit_column,
     highest_values,
     holds_any,
@@ -151,6 +152,11 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
     def distinct_rows(self, columns: Sequence[str], max_rows: int = MAX_ROWS) -> Iterator[dict[str, Any]]:
         """Return the distinct rows of columns."""
         return distinct_rows(open_source_metadata(self.place, self.catalog), columns, max_rows)
+
+    def first_rows(self, limit: int, rows: Predicate = EVERYTHING) -> pa.Table:
+        """Return some rows of the newest version, without Strandline's column."""
+        metadata = open_source_metadata(self.place, self.catalog)
+        return first_rows(metadata, [field["name"] for field in _spark_fields(metadata)], limit, rows)
 
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has a row that meets a condition."""

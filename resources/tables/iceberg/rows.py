@@ -137,6 +137,20 @@ def holds_any(metadata: Metadata, snapshot: Snapshot | None, rows: Predicate) ->
     )
 
 
+def first_rows(metadata: Metadata, columns: Sequence[str], limit: int, rows: Predicate) -> pa.Table:
+    """Return rows of the newest snapshot that meet a condition.
+
+    See :meth:`resources.tables.contract.contents.TableContents.first_rows`.
+    """
+    import pyarrow as pa
+
+    condition = to_expression(rows, metadata.version_schema)
+    batches = list(_read_batches(metadata, metadata.current, columns, condition, limit))
+    if batches:
+        return pa.Table.from_batches(batches).select(list(columns))
+    return pa.table({name: [] for name in columns})
+
+
 def highest_values(
     metadata: Metadata, snapshot: Snapshot | None, columns: Sequence[str], rows: Predicate | None
 ) -> dict[str, Any]:

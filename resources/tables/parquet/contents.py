@@ -115,6 +115,10 @@ class ParquetContents(TableContents):
         """Return the distinct rows of columns."""
         return self._query(lambda version_rows: version_rows.distinct(columns, max_rows))
 
+    def first_rows(self, limit: int, rows: Predicate = EVERYTHING) -> pa.Table:
+        """Return some rows of the newest version."""
+        return self._query(lambda version_rows: version_rows.first(limit, rows))
+
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has a row that meets a condition."""
         return self._query(lambda version_rows: version_rows.holds_any(rows), version)

@@ -50,6 +50,18 @@ class VersionRows:
         """Return whether the version has a row that meets a condition."""
         return any(batch.num_rows for batch in self._batches((), rows))
 
+    def first(self, limit: int, rows: Predicate) -> pa.Table:
+        """Return at most ``limit`` rows that meet a condition, with all columns."""
+        import pyarrow as pa
+
+        types = arrow_types(self.snapshot.columns_json)
+        read_rows = pa.schema(types.items()).empty_table()
+        for batch in self._batches(list(types), rows):
+            read_rows = pa.concat_tables([read_rows, batch]).slice(0, limit)
+            if read_rows.num_rows == limit:
+                break
+        return read_rows
+
     def highest(self, columns: Sequence[str], rows: Predicate | None) -> dict[str, Any]:
         """Return the highest value of each column.
 

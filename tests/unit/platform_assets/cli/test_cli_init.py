@@ -292,6 +292,7 @@ DROPS = {
         {f"{DAY}.json": '{"t": "09:15", "d": "2024-01-01", "e": 3.5, "x": null}'}, {"proposed": "d string, e double, t string"},
         written=("Without a value so far, and without a type: x.",),
     ),
+    "texts of JSON have values": Drop({f"{DAY}.ndjson": '{"t": "09:15", "d": "x"}\n'}, {"proposed": "d string, t string"}, ("2 columns: d, t\n",)),
 }  # fmt: skip
 
 

@@ -171,6 +171,6 @@ def test_several_runs_end_with_a_table_of_what_became_of_each(capsys: pytest.Cap
         if "│" in line
     ]
     assert lines == [
-        ["flow", "committed", "3", "up to c.ndjson"],
+        ["flow", "committed", "3", "watermark c.ndjson"],
         ["orders", "failed", "0", "no such bucket; see its name"],
     ]
