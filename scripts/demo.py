@@ -12,7 +12,6 @@ import argparse
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -42,6 +41,7 @@ from scripts.fleet import Fleet
 from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights_by_day, make_files
 from scripts.sources import Ports, Sources, serving
 from scripts.transcript import Step, Transcript
+from scripts.warm_commands import prepare, run_command
 from scripts.weather import NEW_YORK, Weather
 
 FLOW, WINDOWS, PLANES, AIRLINES, AIRPORTS = "flights", "weather", "planes", "airlines", "airports"
@@ -161,7 +161,8 @@ class Demo:
         """
         flows = load_project(self.project).dataflows.values()
         engine = self.platform.engine_of(flows)
-        with ExitStack() as running, ThreadPoolExecutor(1) as starter:
+        with ExitStack() as running, ThreadPoolExecutor(2) as starter:
+            starter.submit(prepare)
             server = connect_server(
                 replace(engine, conf=_SHORT_LIVED | dict(engine.conf)), self.home / "demo-connect.log"
             )
@@ -378,7 +379,6 @@ class Demo:
         folder = f"{short(self.landing)}/date="
         step(f"Done in {time.monotonic() - self.started:.0f} s. What to try next")
         say(
-            "  make ui                       shows these runs, the tables, watermarks and partitions in Dagster",
             "  . .venv/bin/activate          puts strandline on PATH",
             f"  strandline plan {FLOW}       shows what a run would do now, and why; changes nothing",
             f"  cp -r {folder}{last} {folder}2014-01-01",
@@ -386,6 +386,8 @@ class Demo:
             f"  {short(self.project)}/dataflows/{FLOW}.yaml",
             "                                holds the whole dataflow; strandline validate checks an edit",
             "  docs/README.md                explains how to load files of your own, and how it works",
+            "",
+            "  make ui, and open http://127.0.0.1:3000/catalog: these tables, their watermarks and partitions in Dagster",
         )
 
     def files(self, of: Sequence[date]) -> list[Path]:
@@ -421,7 +423,6 @@ class Demo:
             | {
                 "DAGSTER_HOME": str(dagster_home(self.project)),
                 "STRANDLINE_PROJECT": str(self.project),
-                "PYTHONUNBUFFERED": "1",  # keeps results and progress in order
             }
             | (
                 {SPARK_REMOTE: self.remote.result()}
@@ -429,23 +430,11 @@ class Demo:
                 else {}
             )
         )
-        command = [sys.executable, "-m", "platform_assets.cli", *words]
         began = time.monotonic()
-        with subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                say(f"  {line.rstrip()}")
-        if process.returncode != int(fails):
-            raise Stopped(f"strandline {' '.join(words)} ended with code {process.returncode}, see above")
-        say(f"    (exit code {process.returncode}, {time.monotonic() - began:.1f} s)")
+        code = run_command(words, environment, lambda line: say(f"  {line}"))
+        if code != int(fails):
+            raise Stopped(f"strandline {' '.join(words)} ended with code {code}, see above")
+        say(f"    (exit code {code}, {time.monotonic() - began:.1f} s)")
 
     def compare(self, source: dict[str, int], of: Sequence[date]) -> None:
         """Compare the table with the source, day by day.

@@ -56,11 +56,12 @@ class Transcript:
         with ThreadPoolExecutor(len(tracks)) as pool:
             running = [pool.submit(self._run_track, track) for track in tracks]
             try:
-                done, _ = wait(running, return_when=FIRST_EXCEPTION)
+                wait(running, return_when=FIRST_EXCEPTION)
             except KeyboardInterrupt:
                 self._has_failed.set()
                 raise
-        for failure in filter(None, (future.exception() for future in done)):
+        failures = [failure for future in running if (failure := future.exception()) is not None]
+        for failure in sorted(failures, key=lambda failure: isinstance(failure, StepsEnded)):
             raise failure
 
     def _run_track(self, track: Mapping[int, Step]) -> None:
