@@ -110,7 +110,7 @@ def _read_with_spark(
 
 
 def _python_rows(batch: pa.Table) -> list[dict[str, Any]]:
-    """Return rows in Python's types; of columns with a value that Python lacks, such as the year 10000, texts."""
+    """Return rows in Python's types; columns with a value that Python lacks (the year 10000) as texts."""
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {}
