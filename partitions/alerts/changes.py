@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from partitions.alerts.alert import Alert, Condition, dataflow_of
+
+Receiver = TypeVar("Receiver", bound=Hashable)
 
 _PASSING: frozenset[Condition] = frozenset({"late", "gaps"})
 """Conditions that the next run mostly ends: they are reported only if a second scan finds them, too."""
@@ -33,6 +36,24 @@ class AlertChanges:
         """By key, the states as long as the changes are not reported."""
         began, ended = {alert.key: FOUND_ONCE for alert in self.began}, dict.fromkeys(self.ended, REPORTED)
         return {**self.reported, **began, **ended}
+
+    def by_receiver(self, receiver_of: Callable[[str], Receiver]) -> Mapping[Receiver, AlertChanges]:
+        """Return the changes that each receiver gets, with the states of these changes alone.
+
+        Args:
+            receiver_of: returns the receiver of an alert, by its key.
+        """
+        keys_by_receiver: dict[Receiver, list[str]] = {}
+        for key in (*(alert.key for alert in self.began), *self.ended):
+            keys_by_receiver.setdefault(receiver_of(key), []).append(key)
+        return {
+            receiver: AlertChanges(
+                tuple(alert for alert in self.began if alert.key in keys),
+                tuple(key for key in self.ended if key in keys),
+                {key: state for key, state in self.reported.items() if key in keys},
+            )
+            for receiver, keys in keys_by_receiver.items()
+        }
 
     @property
     def any(self) -> bool:

@@ -30,6 +30,7 @@ from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.platform import build_engine, build_platform
 from platform_assets.project import Project
+from platform_assets.project.env_reference import EnvRef
 from platform_assets.sources import PROBE_BUDGET, file_count, probe_source
 from resources.connections.source_connection import SourceConnection
 from resources.loop.missing_source import explain_missing_source
@@ -123,16 +124,21 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
         yield from _check_match(project, flow)
         yield from _check_statistics(project, flow)
     if project.settings.alerts is not None and project.valid_settings:
-        yield _run_check(
-            "alerts",
-            lambda: f"go to {project.webhook().host}",
-            "set the variable that alerts.webhook names in platform.yaml; Dagster's daemon needs it, too",
-        )
+        for receiver, key in project.settings.alerts.receivers.items():
+            yield _run_check(
+                key.removesuffix(".webhook"),
+                partial(_describe_receiver, project, receiver),
+                f"set the variable that {key} names in platform.yaml; Dagster's daemon needs it, too",
+            )
     yield _run_check(
         "dagster", lambda: _check_dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml"
     )
     if not no_spark:
         yield from _check_spark_and_commits(project)
+
+
+def _describe_receiver(project: Project, receiver: str | EnvRef) -> str:
+    return f"go to {project.webhook(receiver).host}"
 
 
 def _check_sources(project: Project) -> Iterator[PartCheck]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, cast
 
 from dagster import (
     SensorDefinition,
@@ -18,7 +19,7 @@ from dagster import (
 )
 from pydantic import Field, TypeAdapter, ValidationError
 
-from partitions.alerts.alert import condition_of, dataflow_of
+from partitions.alerts.alert import Condition, condition_of, dataflow_of
 from partitions.alerts.changes import REPORTED, AlertChanges, compare_alerts
 from partitions.alerts.conditions import broken_file_alert
 from partitions.alerts.delivery import DeliveryState
@@ -28,6 +29,8 @@ from platform_assets.factory.alert_messages import alert_message
 from platform_assets.factory.default_status import default_sensor_status
 from platform_assets.factory.sensors import Clock
 from platform_assets.project import Project
+from platform_assets.project.env_reference import EnvRef
+from platform_assets.project.settings import AlertSettings
 from resources.alerts.last_loads import LastLoads
 from resources.alerts.scan import AlertScan, AlertScanner
 from resources.dagster.run_history import SuccessfulRuns
@@ -37,6 +40,9 @@ NAME = "strandline_alerts"
 
 _INTERVAL = 60
 
+_Receiver = str | EnvRef
+"""The address of a webhook, or the variable that holds it."""
+
 
 @dataclass(frozen=True)
 class AlertCursor:
@@ -45,12 +51,14 @@ class AlertCursor:
     Attributes:
         states: the states of alerts by their keys.
         resume: the dataflow that the next scan begins with; "" is the first.
-        delivery: the outcome of the last message.
+        delivery: the outcome of the last message to ``alerts.webhook``.
+        route_deliveries: the outcome of the last message to each other address, by its reference.
     """
 
     states: Mapping[str, str] = field(default_factory=dict)
     resume: str = ""
     delivery: DeliveryState = field(default_factory=DeliveryState)
+    route_deliveries: Mapping[str, DeliveryState] = field(default_factory=dict)
 
     @classmethod
     def read(cls, text: str | None) -> AlertCursor:
@@ -60,16 +68,15 @@ class AlertCursor:
         except ValidationError:
             return cls()
         states = {key: state for state, keys in stored.keys_by_state.items() for key in keys}
-        return cls(states, stored.resume, stored.delivery)
+        return cls(states, stored.resume, stored.delivery, stored.route_deliveries)
 
     def write(self) -> str:
         """Return JSON text with each state once: Dagster keeps a copy for every tick."""
         keys: dict[str, list[str]] = {}
         for key, state in self.states.items():
             keys.setdefault(state, []).append(key)
-        return json.dumps(
-            _STORED.dump_python(_StoredCursor(keys, self.resume, self.delivery), mode="json", by_alias=True)
-        )
+        stored = _StoredCursor(keys, self.resume, self.delivery, self.route_deliveries)
+        return json.dumps(_STORED.dump_python(stored, mode="json", by_alias=True))
 
 
 _Key = Annotated[str, Field(pattern="^[^:]+:[^:]+$")]
@@ -83,6 +90,9 @@ class _StoredCursor:
     keys_by_state: Annotated[Mapping[str, Sequence[_Key]], Field(alias="known")] = field(default_factory=dict)
     resume: str = ""
     delivery: Annotated[DeliveryState, Field(alias="posting")] = field(default_factory=DeliveryState)
+    route_deliveries: Annotated[Mapping[str, DeliveryState], Field(alias="routes")] = field(
+        default_factory=dict
+    )
 
 
 _STORED = TypeAdapter(_StoredCursor)
@@ -127,50 +137,86 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         removed = set(map(dataflow_of, previous_states)) - {*project.dataflows, *project.broken}
         alerts = [*(broken if reports_failures else ()), *result.alerts]
         changes = compare_alerts(previous_states, alerts, result.judged | removed)
-        states, delivery, problem = _deliver(project, changes, seconds, cursor.delivery)
-        lines = [_summary(changes, states, result.count + len(broken))]
-        if problem:
-            lines.append(problem)
+        states, deliveries, problems = _deliver_all(project, settings, changes, seconds, cursor)
+        lines = [_summary(changes, states, result.count + len(broken)), *problems]
+        for problem in problems:
             context.log.warning(problem)
-        new_cursor = AlertCursor(states, result.next_dataflow, delivery)
+        main, *routes = deliveries.items()
+        new_cursor = AlertCursor(
+            states, result.next_dataflow, main[1], {repr(receiver): delivery for receiver, delivery in routes}
+        )
         return SensorResult(skip_reason=SkipReason("; ".join(lines)), cursor=new_cursor.write())
 
     return tick
 
 
+def _deliver_all(
+    project: Project, settings: AlertSettings, changes: AlertChanges, seconds: float, cursor: AlertCursor
+) -> tuple[Mapping[str, str], Mapping[_Receiver, DeliveryState], Sequence[str]]:
+    """Post to each receiver its changes, all at the same time: Dagster ends a tick after a minute.
+
+    Args:
+        project: the project with the addresses.
+        settings: the receivers and their routes.
+        changes: the changes of a scan.
+        seconds: the time of the scan, epoch seconds.
+        cursor: the outcome of the last messages.
+
+    Returns:
+        the states of the alerts, the outcome of the last message to each receiver, that of
+        ``alerts.webhook`` first, and why messages were not sent.
+    """
+    deliveries: dict[_Receiver, DeliveryState] = {
+        receiver: cursor.route_deliveries.get(repr(receiver), DeliveryState())
+        for receiver in settings.receivers
+    }
+    deliveries[settings.webhook] = cursor.delivery
+
+    def receiver_of(key: str) -> _Receiver:
+        # The key is an alert's, so its last part is a condition.
+        condition = cast("Condition", condition_of(key))
+        return settings.receiver(condition, project.dataflows.get(dataflow_of(key)))
+
+    parts = changes.by_receiver(receiver_of)
+    states, problems = dict(changes.reported), list[str]()
+    with ThreadPoolExecutor(max(1, len(parts))) as threads:
+        results = {
+            receiver: threads.submit(_deliver, project, receiver, part, seconds, deliveries[receiver])
+            for receiver, part in parts.items()
+        }
+    for receiver, result in results.items():
+        deliveries[receiver], problem = result.result()
+        if problem:
+            states |= parts[receiver].unreported
+            problems.append(problem)
+    return states, deliveries, problems
+
+
 def _deliver(
-    project: Project, changes: AlertChanges, seconds: float, last_delivery: DeliveryState
-) -> tuple[Mapping[str, str], DeliveryState, str]:
-    """Post the changes if a message may be posted now.
+    project: Project, receiver: _Receiver, changes: AlertChanges, seconds: float, last_delivery: DeliveryState
+) -> tuple[DeliveryState, str]:
+    """Post changes to one receiver if a message may be posted now.
 
     An address that is down, or accepts messages too slowly to answer, must not get the same message each
     minute.
 
-    Args:
-        project: the project with the address.
-        changes: the changes of a scan.
-        seconds: the time of the scan, epoch seconds.
-        last_delivery: the outcome of the last message.
-
     Returns:
-        the states of the alerts, the outcome of the last message, and why nothing was sent, or "".
+        the outcome of the last message, and why nothing was sent, or "".
     """
-    if not changes.any:
-        return changes.reported, last_delivery, ""
     delivery, problem = last_delivery, "not sent yet"
     if not last_delivery.remaining_pause(seconds):
-        problem = _post(project, changes, seconds)
+        problem = _post(project, receiver, changes, seconds)
         delivery = last_delivery.after(seconds, is_accepted=not problem)
     if not problem:
-        return changes.reported, delivery, ""
+        return delivery, ""
     wait = format_duration(delivery.remaining_pause(seconds))
-    return changes.unreported, delivery, f"{problem}; the next message may be posted in {wait}"
+    return delivery, f"{problem}; the next message may be posted in {wait}"
 
 
-def _post(project: Project, changes: AlertChanges, seconds: float) -> str:
+def _post(project: Project, receiver: _Receiver, changes: AlertChanges, seconds: float) -> str:
     """Post a message; return why it was not accepted, or "". ``seconds`` are epoch seconds."""
     try:
-        webhook = project.webhook()
+        webhook = project.webhook(receiver)
         webhook.post(alert_message(changes, webhook.host, project, datetime.fromtimestamp(seconds, UTC)))
     except StrandlineError as error:
         return shorten_to_line(error.message)

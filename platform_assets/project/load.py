@@ -11,6 +11,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.installation import DATAFLOWS, SETTINGS, default_project, is_project
+from platform_assets.project.alert_routes import check_alert_routes
 from platform_assets.project.checked_file import NAME, Checked, read_dataflow, read_settings
 from platform_assets.project.cross_checks import (
     check_assets,
@@ -58,6 +59,7 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
     check_assets(flows)
     check_cycles(flows)
     check_waiting(flows)
+    check_alert_routes(settings, flows)
     settings.add(_wrong_endings([folder / "platform.yml"], folder))
     return _project(folder, settings, flows, misplaced, environment)
 

@@ -77,16 +77,15 @@ class Project:
         """Return whether platform.yaml has no errors."""
         return self._settings is not None
 
-    def webhook(self) -> Webhook:
-        """Return the webhook for alerts, with its address looked up.
+    def webhook(self, address: str | EnvRef) -> Webhook:
+        """Return the webhook of a receiver of alerts, with its address looked up.
 
         Raises:
-            ConfigurationError: if there is none, its variable is not set, or the address has another form.
+            ConfigurationError: its variable is not set, or the address has another form.
         """
         alerts = self.settings.alerts
-        if alerts is None:
-            raise ConfigurationError("expected alerts in platform.yaml, found none")
-        return Webhook(str(self._resolve_setting(alerts.webhook, "alerts.webhook")))
+        key = alerts.receivers[address] if alerts is not None else "alerts"
+        return Webhook(str(self._resolve_setting(address, key)), key)
 
     @property
     def lineage(self) -> Lineage:
@@ -209,9 +208,9 @@ class Project:
     def hide(self, text: str) -> str:
         """Return a text for people with the values of secrets replaced, whatever library put them there."""
         alerts = (self._settings or Settings()).alerts
-        if alerts is not None and isinstance(alerts.webhook, EnvRef):
-            address = alerts.webhook.look_up(self._environment)
-            text = text.replace(address, repr(alerts.webhook)) if address else text
+        for receiver in alerts.receivers if alerts is not None else ():
+            address = receiver.look_up(self._environment) if isinstance(receiver, EnvRef) else None
+            text = text.replace(address, repr(receiver)) if address else text
         for connection in (self._settings or Settings()).connections.values():
             text = connection.hide(text, self._environment)
         state = (self._settings or Settings()).place("state").path

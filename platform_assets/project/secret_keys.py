@@ -29,7 +29,7 @@ def is_secret(key: Key) -> bool:
     Such keys are in connections, reader options and Spark's settings.
     """
     match key:
-        case ("alerts", "webhook"):
+        case ("alerts", "webhook") | ("alerts", "routes", int(), "webhook"):
             return True  # the address alone allows posting
         case ("connections", _, "headers" | "params" | "token_params" | "settings", str(name)):
             return bool(_HEADERS.match(name) or is_secret_parameter(name) or _NAMES.search(name))

@@ -27,9 +27,11 @@ class Webhook:
 
     Attributes:
         url: a secret: anyone who has it can post.
+        key: its key in the settings, for errors.
     """
 
     url: str = field(repr=False)
+    key: str = "alerts.webhook"
 
     def __post_init__(self) -> None:
         """Refuse any scheme other than http and https.
@@ -43,7 +45,7 @@ class Webhook:
         except ValueError:  # of a port that is none
             fits = False
         if not fits:
-            raise ConfigurationError("alerts.webhook: expected http://… or https://…, found something else")
+            raise ConfigurationError(f"{self.key}: expected http://… or https://…, found something else")
 
     @property
     def host(self) -> str:
@@ -70,11 +72,11 @@ class Webhook:
                 status = answer.status_code
         except requests.RequestException as error:
             raise StrandlineError(
-                f"alerts.webhook: {self.host} did not accept the message: {_why(error)}", code="alerts"
+                f"{self.key}: {self.host} did not accept the message: {_why(error)}", code="alerts"
             ) from None  # its text holds the address
         if not 200 <= status < 300:
             raise StrandlineError(
-                f"alerts.webhook: {self.host} refused the message with status {status}",
+                f"{self.key}: {self.host} refused the message with status {status}",
                 code="alerts",
             )
 

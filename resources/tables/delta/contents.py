@@ -29,6 +29,7 @@ from resources.tables.delta.rows import (
     highest_values,
     holds_any,
     missing_table_error,
+    rows_by_statistics,
     text_counts,
 )
 from resources.tables.delta.share import DeltaShare
@@ -77,10 +78,8 @@ class DeltaContents(TableContents, TellsSpans):
         return count_rows(self.log, rows=all_of((self.share.rows, rows)))
 
     def rows_in_log(self) -> int | None:
-        """Return the rows by file statistics; None for a shared table, or if a file has none."""
-        table = self.log.table()
-        counts = file_counts(table) if table is not None else []
-        return None if self.share.rows != EVERYTHING or None in counts else sum(counts)
+        """Return the rows by file statistics; None for a shared table, or if they do not tell."""
+        return rows_by_statistics(self.log) if self.share.rows == EVERYTHING else None
 
     def count_bytes(self) -> int:
         """Return the bytes of the data files, according to the log."""

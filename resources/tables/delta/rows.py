@@ -104,6 +104,19 @@ def file_counts(table: DeltaTable) -> list[Any]:
     return list(table.get_add_actions(flatten=True).column("num_records").to_pylist())
 
 
+def rows_by_statistics(log: DeltaLog) -> int | None:
+    """Return the rows of the newest version by its files' statistics; 0 if there is no table.
+
+    None if a file has none, or if deletion vectors may hide rows of a file.
+    """
+    table = log.table()
+    if table is None:
+        return 0
+    counts = file_counts(table)
+    hides_rows = _DELETION_VECTORS in (table.protocol().reader_features or ())
+    return None if hides_rows or None in counts else sum(counts)
+
+
 def holds_any(log: DeltaLog, version: int, rows: Predicate) -> bool:
     """Return whether a version has a row that meets a condition.
 

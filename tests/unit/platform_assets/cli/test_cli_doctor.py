@@ -149,3 +149,19 @@ def test_the_address_of_alerts_is_looked_at_and_not_shown(
     assert check["ok"] is ok
     assert says in str(check)
     assert "secretpath" not in str(check)
+
+
+def test_the_address_of_each_route_of_alerts_is_looked_at(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route = "{on: [failed], webhook: {env: PAGER}}"
+    (project / "platform.yaml").write_text(
+        f"state: ./state\nlake: ./lake\nalerts: {{webhook: {{env: HOOK}}, routes: [{route}]}}\n"
+    )
+    monkeypatch.setenv("HOOK", "https://hooks.slack.com/services/T0/secretpath")
+    monkeypatch.delenv("PAGER", raising=False)
+    made = checks(project)
+    assert (made["alerts"]["ok"], made["alerts.routes.0"]["ok"]) == (True, False)
+    assert "alerts.routes.0.webhook: expected the environment variable PAGER to be set" in str(
+        made["alerts.routes.0"]
+    )
