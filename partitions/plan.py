@@ -24,10 +24,12 @@ class Skip:
     Attributes:
         subject: the skipped part, as a user knows it.
         why: the reason, in words.
+        is_loaded: whether it is skipped since it is loaded already; else it waits, or never comes.
     """
 
     subject: str
     why: str
+    is_loaded: bool = False
 
 
 class Size(NamedTuple):

@@ -130,9 +130,8 @@ class Explanation:
             dues = self.workload.due(unit)
             for loaded in unit_due.loaded_ranges(unit):
                 for first, after in _parts_not_due(loaded[0], loaded[1], dues):
-                    yield Skip(
-                        self._label(first, after, unit), f"{pluralize(after - first, 'window')} loaded{since}"
-                    )
+                    loaded_windows = f"{pluralize(after - first, 'window')} loaded{since}"
+                    yield Skip(self._label(first, after, unit), loaded_windows, is_loaded=True)
 
     def warnings(self) -> Iterator[str]:
         """Yield warnings that do not stop the run."""

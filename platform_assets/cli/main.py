@@ -28,6 +28,7 @@ COMMANDS = {
     "list": "Show the status of every dataflow (also: status).",
     "plan": "Show what the next run would do, and why.",
     "test": "Run the tests of dataflows: rows in, rows out.",
+    "why": "Say why nothing is loaded, or what became of a part.",
     "run": "Load new data, exactly once.",
     "show": "Print rows of a table.",
     "replay": "Read a range again, in place or into an isolated table.",

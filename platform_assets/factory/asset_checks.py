@@ -5,9 +5,10 @@ Checks of single kinds belong to these kinds (``platform_assets.factory.kinds``)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from dagster import (
@@ -28,7 +29,9 @@ from partitions.plan import pluralize
 from partitions.sentinels import serialise
 from platform_assets.factory.dagster_names import table_key, watermark_key
 from platform_assets.run_metadata import error_metadata
+from platform_assets.why_now import why_now
 from platform_assets.words import in_words
+from resources.dagster.run_history import RunHistory
 from resources.notes.last_run import Attempt
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
@@ -65,6 +68,12 @@ class TableCheck:
 
 UP_TO_DATE = "up_to_date"
 """The name of the check that sensors report, too."""
+
+WHY, NEXT_ATTEMPT = "why", "next_attempt"
+"""The metadata of its results: what is not loaded and why, and when the next attempt is."""
+
+_REASONS = 5
+"""The most reasons in this metadata."""
 
 _NOTHING_NEW = "Checked, nothing new: "
 _FAILING = "Looking for new data has failed"
@@ -154,7 +163,7 @@ def _total_rows(entry: Entry | None) -> int:
     return entry.total_rows if entry else 0
 
 
-def _check_up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_up_to_date(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     if outcome.committed:
         description = f"Loaded up to {in_words(dataflow.kind, outcome.after)}"
     else:
@@ -167,6 +176,7 @@ def _check_up_to_date(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequ
         asset_key=table_key(dataflow),
         severity=AssetCheckSeverity.WARN,
         description=description,
+        metadata=why_metadata(platform, dataflow, datetime.now(UTC)),
     )
     return (result,)
 
@@ -198,24 +208,44 @@ def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:
     return AssetCheckKey(table_key(dataflow), UP_TO_DATE)
 
 
-def up_to_date_evaluation(dataflow: Dataflow, description: str, *, passed: bool) -> AssetCheckEvaluation:
+def up_to_date_evaluation(
+    dataflow: Dataflow, description: str, metadata: Mapping[str, Any], *, passed: bool
+) -> AssetCheckEvaluation:
     """Return a result of the check ``up_to_date`` for a sensor to report."""
-    return warning_evaluation(dataflow, UP_TO_DATE, passed=passed, description=description)
+    return warning_evaluation(
+        dataflow, UP_TO_DATE, passed=passed, description=description, metadata={**metadata}
+    )
 
 
-def failed_look_evaluation(dataflow: Dataflow, look: Attempt, next_look: datetime) -> AssetCheckEvaluation:
+def why_metadata(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
+    """Return what the log knows to be not loaded and why, as metadata; nothing if it knows of nothing.
+
+    Asks neither the source nor Dagster, since sensors call it.
+    """
+    with suppress(StrandlineError):  # whatever it is, the result that this goes with says it
+        answer = why_now(platform, dataflow, now, RunHistory(platform.log))
+        if answer.reasons:
+            return {WHY: MetadataValue.md(answer.short(_REASONS))}
+    return {}
+
+
+def failed_look_evaluation(
+    dataflow: Dataflow, look: Attempt, next_look: datetime, why: Mapping[str, Any]
+) -> AssetCheckEvaluation:
     """Return the failed result of the check ``up_to_date`` for a sensor whose look has failed.
 
     Args:
         dataflow: the table's dataflow.
         look: the failed look.
         next_look: when the sensor tries again.
+        why: the metadata of :func:`why_metadata`.
     """
     error = look.error or {}
     metadata = {
         **error_metadata(error.get("message", ""), error.get("choices", ())),
         "failing_since": time_text(look.failing_since or look.time),
-        "next_attempt": MetadataValue.timestamp(next_look),
+        NEXT_ATTEMPT: MetadataValue.timestamp(next_look),
+        **why,
     }
     return AssetCheckEvaluation(
         asset_key=table_key(dataflow),

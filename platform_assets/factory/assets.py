@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.asset_checks import common_run_checks
+from platform_assets.factory.asset_checks import common_run_checks, why_metadata
 from platform_assets.factory.dagster_names import (
     TABLE_MANAGER,
     WATERMARK_MANAGER,
@@ -78,7 +79,10 @@ def dataflow_assets(
             if run.outcome is not None and run.outcome.error is not None:
                 raise dagster_failure(run.outcome.error)
         except Failure as failure:
-            yield from results_of_failed_run(context.instance, context.selected_asset_check_keys, failure)
+            why = why_metadata(platform, dataflow, datetime.now(UTC))
+            yield from results_of_failed_run(
+                context.instance, context.selected_asset_check_keys, failure, why
+            )
             raise
         for check in checks:
             requested_checks = {

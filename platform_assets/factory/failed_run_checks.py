@@ -6,8 +6,9 @@ still holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from dagster import (
     AssetCheckEvaluation,
@@ -29,7 +30,10 @@ _MAX_PLANNED = 25
 
 
 def results_of_failed_run(
-    instance: DagsterInstance, checks: Collection[AssetCheckKey], failure: Failure
+    instance: DagsterInstance,
+    checks: Collection[AssetCheckKey],
+    failure: Failure,
+    why: Mapping[str, Any],
 ) -> Iterator[AssetCheckResult]:
     """Yield a result for each check of a run that failed before it evaluated them.
 
@@ -37,6 +41,7 @@ def results_of_failed_run(
         instance: the Dagster instance with the earlier results.
         checks: the checks that the run was to evaluate.
         failure: why it failed, with the commands that help as metadata.
+        why: the metadata that says what is not loaded and why.
     """
     message = failure.description or "see the run"
     choices = [str(value.value) for name, value in failure.metadata.items() if name.startswith("choice ")]
@@ -48,7 +53,7 @@ def results_of_failed_run(
                 check_name=check.name,
                 severity=AssetCheckSeverity.ERROR,
                 description=f"The last run failed: {message}",
-                metadata=error_metadata(message, choices),
+                metadata={**error_metadata(message, choices), **why},
             )
         else:
             yield _last_result(instance, check)

@@ -31,12 +31,14 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.factory.asset_checks import (
+    NEXT_ATTEMPT,
     failed_look_evaluation,
     failing_text,
     nothing_new_text,
     reported_part,
     up_to_date_evaluation,
     up_to_date_key,
+    why_metadata,
 )
 from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import table_key
@@ -153,7 +155,7 @@ class SensorShell:
 
         An exception of ``find_work`` fails the tick.
         """
-        reports = _LookReports(dataflow, self._interval(platform))
+        reports = _LookReports(dataflow, platform, self._interval(platform))
         upstream = (
             platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
         )
@@ -186,7 +188,7 @@ class SensorShell:
                 return _skip(work.why, next_cursor, [*work.events, *evaluations])
             reports.forget()  # the run reports the check
             progress = _newest_progress(platform.log, dataflow.name, cursor, work)
-            return _request_runs(dataflow, platform.log, cursor, work, progress, seconds)
+            return _request_runs(dataflow, platform, cursor, work, progress, this_tick)
 
         shell, watched = replace(self, interval=self._interval(platform)), {dataflow.name, *upstream}
         return DataflowSensor(shell, dataflow.name, watched, job, evaluate)
@@ -204,8 +206,8 @@ class SensorShell:
 class _LookReports:
     """Reports the check ``up_to_date`` of a table by the looks of its sensor: changes, and once a day."""
 
-    def __init__(self, dataflow: Dataflow, interval: int) -> None:
-        self._dataflow, self._interval = dataflow, interval
+    def __init__(self, dataflow: Dataflow, platform: Platform, interval: int) -> None:
+        self._dataflow, self._platform, self._interval = dataflow, platform, interval
         self._last = LastReported(
             up_to_date_key(dataflow), lambda evaluation: reported_part(evaluation.description)
         )
@@ -217,13 +219,15 @@ class _LookReports:
         text = nothing_new_text(no_work.why)
         if not self._last.should_report(instance, reported_part(text), seconds):
             return []
-        return [up_to_date_evaluation(self._dataflow, text, passed=True)]
+        why = why_metadata(self._platform, self._dataflow, datetime.fromtimestamp(seconds, UTC))
+        return [up_to_date_evaluation(self._dataflow, text, why, passed=True)]
 
     def report_failure(self, instance: DagsterInstance, seconds: float, look: Attempt) -> None:
         """Report a look that failed. Its tick fails, too, and a tick that fails has no events of its own."""
         if self._last.should_report(instance, reported_part(failing_text(look)), seconds):
             next_look = datetime.fromtimestamp(seconds + self._interval, UTC)
-            instance.report_runless_asset_event(failed_look_evaluation(self._dataflow, look, next_look))
+            why = why_metadata(self._platform, self._dataflow, datetime.fromtimestamp(seconds, UTC))
+            instance.report_runless_asset_event(failed_look_evaluation(self._dataflow, look, next_look, why))
 
     def forget(self) -> None:
         """Report the next look whatever it finds: a run reports the check, too."""
@@ -299,18 +303,18 @@ def _runs_to_await(runs: Mapping[str, str], cursor: SensorCursor) -> Mapping[str
 
 
 def _request_runs(
-    dataflow: Dataflow, log: WatermarkLog, cursor: SensorCursor, work: Work, progress: str, now: float
+    dataflow: Dataflow, platform: Platform, cursor: SensorCursor, work: Work, progress: str, tick: Tick
 ) -> SensorResult:
     """Return the request for runs, or a skip during the pause after the last attempt."""
     number = work.entry.number if work.entry else 0
     cursor = replace(cursor, entry_number=number, resume="", lease=ObservedLease())
-    seconds_left = cursor.attempts.wait(progress, work.digest, now)
+    seconds_left = cursor.attempts.wait(progress, work.digest, tick.seconds)
     if seconds_left > 0:
         reason = work.unfinished.format(cursor.attempts.count, int(seconds_left))
         is_reported = cursor.paused == cursor.attempts.name
-        pause_events = () if is_reported else _pause_events(dataflow, log, reason, now + seconds_left)
+        pause_events = () if is_reported else _pause_events(dataflow, platform, reason, tick, seconds_left)
         return _skip(reason, replace(cursor, paused=cursor.attempts.name), [*work.events, *pause_events])
-    next_attempt = cursor.attempts.next(progress, work.digest, now)
+    next_attempt = cursor.attempts.next(progress, work.digest, tick.seconds)
     requests = list(work.requests(next_attempt.name))
     return SensorResult(
         run_requests=requests,
@@ -323,20 +327,27 @@ def _request_runs(
     )
 
 
-def _pause_events(dataflow: Dataflow, log: WatermarkLog, reason: str, until: float) -> Sequence[Any]:
+def _pause_events(
+    dataflow: Dataflow, platform: Platform, reason: str, tick: Tick, seconds_left: float
+) -> Sequence[Any]:
     """Return the events that show on the table's page why nothing runs; called once for each pause.
 
     They include the error of the last attempt and the time of the next one.
     """
+    until = datetime.fromtimestamp(tick.seconds + seconds_left, UTC)
     metadata: dict[str, Any] = {
         "why_nothing_runs": reason,
-        "next_attempt": MetadataValue.timestamp(datetime.fromtimestamp(until, UTC)),
+        NEXT_ATTEMPT: MetadataValue.timestamp(until),
     }
-    attempt = last_attempt(log, dataflow.name)
+    attempt = last_attempt(platform.log, dataflow.name)
     if attempt is not None and attempt.error is not None:
         metadata |= error_metadata(attempt.error["message"], attempt.error["choices"])
         metadata |= {"failing_since": attempt.failing_since} if attempt.failing_since else {}
-    waits = up_to_date_evaluation(dataflow, f"New data waits: {reason}", passed=False)
+    why = {
+        NEXT_ATTEMPT: MetadataValue.timestamp(until),
+        **why_metadata(platform, dataflow, tick.now),
+    }
+    waits = up_to_date_evaluation(dataflow, f"New data waits: {reason}", why, passed=False)
     return AssetObservation(table_key(dataflow), metadata=metadata), waits
 
 

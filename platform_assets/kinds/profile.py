@@ -20,6 +20,7 @@ from platform_assets.kinds.dead_servers import UnreachableServers
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
     from partitions.request import Forced
+    from partitions.why_answer import Reason, WhyAnswer
     from resources.kinds.path.late import LateStep
     from resources.kinds.path.sweep import LateFiles
     from resources.listing import Budget, Listing
@@ -173,6 +174,15 @@ class KindProfile(ABC):
         """
 
     @abstractmethod
+    def explain(self, platform: Platform, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
+        """Return what became of a part that a user names, such as a window, a file, a value or a split.
+
+        Raises:
+            ConfigurationError: there is no such part.
+            NeedsDecision: as a run would.
+        """
+
+    @abstractmethod
     def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return what is loaded and what is missing, as public JSON (docs/reference/cli.md). Starts no Spark.
 
@@ -237,6 +247,17 @@ class HasStreamStatus(Protocol):
 
     def waiting_line(self, status: Mapping[str, Any]) -> str | None:
         """Return what the rows of :meth:`stream_status` wait for, in words; None if no row waits."""
+        ...
+
+
+@runtime_checkable
+class TellsUnloaded(Protocol):
+    """A kind whose state, and notes, tell of parts that are not loaded."""
+
+    def unloaded(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> Sequence[Reason]:
+        """Return what the log knows to be not loaded, with the reasons. Opens no source."""
         ...
 
 

@@ -13,8 +13,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.plan import pluralize
 from partitions.sentinels import deserialise, encode
+from partitions.why_answer import WhyAnswer
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest, PlanRow
+from resources.kinds.column.explaining import explain_value
 from resources.kinds.column.opening import column_look
 from resources.kinds.column.writing import WITHOUT
 from resources.loop.definition_guard import check_definition
@@ -92,6 +94,10 @@ class ColumnProfile(KindProfile):
         look = column_look(platform, dataflow)
         has_new = look.has_new_rows(entry, now)
         return repr((entry.watermark if entry else None, look.contents())) if has_new else ""
+
+    def explain(self, platform: Platform, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
+        """Return what became of the rows with a value of a watermark column."""
+        return explain_value(platform, dataflow, subject, now)
 
     def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return the values up to which rows are loaded. Opens no source."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
 from partitions.dataflow import Dataflow
 from partitions.plan import pluralize
+from partitions.why_answer import Reason, WhyAnswer
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.path.ledger import file_ledger, file_ledger_page
 from platform_assets.kinds.path.words import path_in_words
@@ -20,6 +21,7 @@ from platform_assets.kinds.profile import (
     ListsNewFiles,
     PlanRow,
 )
+from resources.kinds.path.explaining import explain_file, unloaded_files
 from resources.kinds.path.late import LateStep, late_step
 from resources.kinds.path.opening import path_planning
 from resources.kinds.path.sweep import LateFiles, unhandled
@@ -124,6 +126,16 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         """Return a text that identifies the first new or released file; "" if there is none."""
         files = self.list_new_files(platform, dataflow, entry, now, _OF_A_RUN).listed.files
         return repr((files[0].path, files[0].size, files[0].version)) if files else ""
+
+    def explain(self, platform: Platform, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
+        """Return what became of a file."""
+        return explain_file(platform, dataflow, subject, now)
+
+    def unloaded(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> Sequence[Reason]:
+        """Return the files in quarantine, and the late files that the sweep has found."""
+        return unloaded_files(log, dataflow, entry, now)
 
     def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return the range that the watermark covers, its partitions, and what is missing below it."""

@@ -17,10 +17,12 @@ from partitions.stream.ending import CLOSED, FLUSHED
 from partitions.stream.side_table_names import BUFFER, CARRY
 from partitions.stream.state import Split, StreamState
 from partitions.stream.waiting_rows import time_in_words
+from partitions.why_answer import Reason, WhyAnswer
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest, PlanRow
 from platform_assets.kinds.stream.status import stream_status, waiting_line
 from platform_assets.kinds.stream.words import short_watermark, state_in_words, watermark_in_words
+from resources.kinds.stream.explaining import explain_split
 from resources.loop.definition_guard import check_definition
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
@@ -183,6 +185,22 @@ class StreamProfile(KindProfile):
         """Return a text that identifies the upper end of new input; "" if there is none."""
         plan = platform.kind(dataflow).planning.plan(entry, now)
         return repr((entry.watermark if entry else None, plan.slices[-1].upper)) if plan.slices else ""
+
+    @override
+    def explain(self, platform: Platform, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
+        """Return what became of a split's rows."""
+        return explain_split(platform, dataflow, subject)
+
+    def unloaded(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> Sequence[Reason]:
+        """Return what the buffered rows wait for."""
+        status = stream_status(log, dataflow, entry, now) if entry else None
+        rows = status and status["waiting_rows"]
+        if not rows or not rows["rows"]:
+            return ()
+        waiting = f"wait for {rows['why']}"
+        return (Reason(pluralize(rows["rows"], "buffered row"), waiting, since=rows["since"]),)
 
     def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return up to where rows are sorted. Opens no source."""

@@ -15,6 +15,7 @@ from partitions.ledger_bounds import LedgerBounds
 from partitions.plan import pluralize
 from partitions.request import Forced
 from partitions.sentinels import Watermark
+from partitions.why_answer import Reason, WhyAnswer
 from partitions.window.simulate import simulate
 from partitions.window.state import WindowState
 from partitions.window.wake_rule import select_waking_work
@@ -27,9 +28,11 @@ from platform_assets.kinds.profile import (
     LedgerRequest,
     LoadsAheadOfTime,
     PlanRow,
+    TellsUnloaded,
 )
 from platform_assets.kinds.window.ledger import unit_ledger_page
 from platform_assets.kinds.window.words import reach_in_words
+from resources.kinds.window.explaining import explain_windows, failing_work
 from resources.kinds.window.unit_ledger import unit_ledger
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
@@ -38,7 +41,7 @@ from resources.watermarks.log import WatermarkLog
 from resources.watermarks.observations import observations
 
 
-class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
+class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsUnloaded):
     """The profile of window watermarks."""
 
     slices_noun = "work unit"
@@ -119,6 +122,17 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime):
         due = [work for slice_ in plan.slices for work in slice_.works]
         state = WindowState.of(entry.state() if entry else None)
         return " ".join(map(str, (work.key for work in select_waking_work(dataflow.window, state, due, now))))
+
+    def explain(self, platform: Platform, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
+        """Return what became of windows and units."""
+        return explain_windows(platform, dataflow, subject, now)
+
+    @override
+    def unloaded(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
+    ) -> Sequence[Reason]:
+        """Return the failed work units."""
+        return failing_work(dataflow, entry, now)
 
     def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return what is covered and what is missing for each unit."""

@@ -11,12 +11,14 @@ import pytest
 from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
 from partitions.errors import SourceError, StrandlineError
+from partitions.instants import time_text
 from platform_assets.factory.asset_checks import up_to_date_evaluation, up_to_date_key
 from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
-from resources.notes.last_run import last_attempt, note_failed_start
+from resources.notes.last_run import AttemptNote, last_attempt, note_attempt, note_failed_start
+from resources.outcome import Outcome
 from tests.support.ticks import Ticker, flow_of, requested_run
 
 
@@ -103,6 +105,7 @@ def test_the_page_says_once_for_each_pause_why_nothing_runs(ticker: Ticker, toy:
     assert (check.check_name, check.passed) == ("up_to_date", False)
     assert check.description.startswith("New data waits: attempt 1 did not commit")
     shown = {name: value.value for name, value in told.metadata.items()}
+    assert check.metadata["next_attempt"].value == shown["next_attempt"]
     assert told.asset_key.path == ["bronze", "arrivals"]
     assert shown["why_nothing_runs"].startswith("attempt 1 did not commit")
     assert shown["next_attempt"] > ticker.now
@@ -114,6 +117,20 @@ def test_the_page_says_once_for_each_pause_why_nothing_runs(ticker: Ticker, toy:
     told, check = ticker.events
     assert "attempt 2" in told.metadata["why_nothing_runs"].value
     assert "attempt 2" in check.description
+
+
+def test_the_check_names_what_is_not_loaded_and_why(ticker: Ticker, toy: Toy) -> None:
+    log = ticker.platform.log
+    note_attempt(log, Outcome("arrivals", None, {}, 0, error=StrandlineError("file b.ndjson is bad")))
+    note = AttemptNote.read(log, "arrivals").run
+    assert note is not None
+    since = time_text(note.time)
+    toy.result = NoWork("no toy is above the watermark")
+    ticker.tick()
+    (check,) = ticker.events
+    assert check.metadata["why"].value == (
+        f"runs fail since {since}\n\n- the last attempt failed: file b.ndjson is bad, since {since}"
+    )
 
 
 def test_nothing_new_is_told_as_a_check_when_it_begins_and_once_a_day(ticker: Ticker, toy: Toy) -> None:
@@ -136,7 +153,7 @@ def test_after_a_run_that_loaded_something_nothing_new_is_told_again(ticker: Tic
     toy.result = work(ticker)
     requested_run(ticker.tick())
     ticker.instance.report_runless_asset_event(
-        up_to_date_evaluation(ticker.flow, "Loaded up to a.ndjson", passed=True)
+        up_to_date_evaluation(ticker.flow, "Loaded up to a.ndjson", {}, passed=True)
     )
     toy.result = NoWork("nothing")
     ticker.tick()

@@ -1,0 +1,196 @@
+"""Say why a dataflow loads nothing now, or not everything.
+
+The log, the notes, and the plan of the next run tell. See docs/reference/cli.md, why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError, strip_dataflow
+from partitions.instants import time_text
+from partitions.plan import Plan, Slice, pluralize
+from partitions.why_answer import Reason, Status, WhyAnswer
+from platform_assets.kinds import PROFILES, profile_of
+from platform_assets.kinds.profile import TellsUnloaded
+from platform_assets.words import holder_in_words
+from resources.dagster.run_history import RunHistory
+from resources.loop.lease import describe_holder
+from resources.notes.last_run import Attempt, find_decision_since
+from resources.platform.platform import Platform
+from resources.watermarks.deleted_rows import deletes_in_force
+from resources.watermarks.entry import Entry
+
+_SKIPS = 8
+"""The most skips of a plan that an answer lists."""
+
+_IN_FLIGHT = ("running", "queued")
+_NEXT_RUN = "the next run"
+
+
+@dataclass(frozen=True)
+class NextRun:
+    """What a look at the source says about the next run.
+
+    Attributes:
+        plan: its plan; None if there is none.
+        error: why there is no plan.
+        tried_at: when Dagster requests the next run, ISO; None if nothing is scheduled, or nobody knows.
+        idle_sensors: the sensors that are turned off.
+    """
+
+    plan: Plan[Slice] | None = None
+    error: StrandlineError | None = None
+    tried_at: str | None = None
+    idle_sensors: Sequence[str] = ()
+
+
+def look_ahead(platform: Platform, dataflow: Dataflow, now: datetime) -> NextRun:
+    """Return the plan of the next run, or why there is none. Starts no Spark."""
+    try:
+        return NextRun(platform.plan(dataflow, now))
+    except StrandlineError as error:
+        return NextRun(error=error)
+
+
+def why_now(
+    platform: Platform,
+    dataflow: Dataflow,
+    now: datetime,
+    history: RunHistory,
+    next_run: NextRun | None = None,
+) -> WhyAnswer:
+    """Return why a dataflow loads nothing now, or not everything.
+
+    Args:
+        platform: the resources.
+        dataflow: the definition.
+        now: the clock, aware.
+        history: finds the last attempts.
+        next_run: what a look at the source says; None: no look was made, and the log alone tells.
+
+    Raises:
+        StrandlineError: if the log cannot be read.
+    """
+    entry = platform.log.newest(dataflow.name)
+    return _WhyNow(platform, dataflow, now, history, next_run or NextRun(), entry).answer()
+
+
+@dataclass(frozen=True)
+class _WhyNow:
+    """Finds the answer.
+
+    Attributes:
+        entry: the newest entry; None if there is none.
+    """
+
+    platform: Platform
+    dataflow: Dataflow
+    now: datetime
+    history: RunHistory
+    next_run: NextRun
+    entry: Entry | None
+
+    def answer(self) -> WhyAnswer:
+        """Return the first thing that keeps the dataflow from loading, then all others."""
+        attempt = self.history.last(self.dataflow.name, self.entry)
+        failure = self._failure(attempt)
+        reasons = [*filter(None, [failure]), *self._upstream(), *self._unloaded(), *self._rest()]
+        status, summary = self._summary(attempt, failure, reasons)
+        if status == "due":  # the summary says it already
+            reasons = [reason for reason in reasons if reason.what != _NEXT_RUN]
+        choices = [choice for reason in reasons for choice in reason.choices]
+        if status == "due":
+            choices.insert(0, f"strandline run {self.dataflow.name}")
+        if self.next_run.error is not None:
+            choices = [*self.next_run.error.choices, *choices]
+        return WhyAnswer(
+            self.dataflow.name, status, summary, None, (), reasons, choices=tuple(dict.fromkeys(choices))
+        )
+
+    def _summary(
+        self, attempt: Attempt | None, failure: Reason | None, reasons: Sequence[Reason]
+    ) -> tuple[Status, str]:
+        plan, error = self.next_run.plan, self.next_run.error
+        if attempt is not None and attempt.status in _IN_FLIGHT:
+            doing = "waits in Dagster's queue" if attempt.status == "queued" else "is at work"
+            return "running", f"a run {doing} since {time_text(attempt.time)}"
+        if error is not None:
+            status: Status = "stopped" if error.exit_code == 4 else "failing"
+            return status, f"nothing can be loaded: {strip_dataflow(self.dataflow.name, error.message)}"
+        if failure is not None:
+            return "failing", f"runs fail{f' since {time_text(failure.since)}' if failure.since else ''}"
+        if plan is None:
+            return (
+                ("waits", f"{reasons[0].line}")
+                if reasons
+                else ("up_to_date", "nothing is known to be missing")
+            )
+        if plan.due:
+            return "due", f"the next run loads: {plan.why}"
+        if reasons:
+            return "waits", f"nothing to load now: {plan.why}"
+        return "up_to_date", f"everything is loaded: {plan.why}"
+
+    def _failure(self, attempt: Attempt | None) -> Reason | None:
+        """Return why the last attempt failed; None if it did not, or a decision since may have solved it."""
+        if attempt is None or attempt.error is None or attempt.status in _IN_FLIGHT:
+            return None
+        if find_decision_since(self.platform.log, self.dataflow.name, attempt.time) is not None:
+            return None
+        looks = f", {pluralize(attempt.failed_looks, 'look')} in a row" if attempt.failed_looks else ""
+        return Reason(
+            f"the last attempt {attempt.status}{looks}",
+            strip_dataflow(self.dataflow.name, attempt.error["message"]),
+            attempt.failing_since or attempt.time,
+            self.next_run.tried_at,
+            attempt.run_id,
+            tuple(attempt.error["choices"]),
+        )
+
+    def _upstream(self) -> Iterator[Reason]:
+        """Yield the upstream dataflows that fail, or have not loaded anything."""
+        if waits := self.platform.waits_for_upstream(self.dataflow):
+            yield Reason("its upstream", waits, choices=("strandline run --all",))
+        for name in sorted(self.platform.lineage.all_upstream_dataflows(self.dataflow.name)):
+            attempt = self.history.last(name, self.platform.log.newest(name))
+            if attempt is None or attempt.error is None:
+                continue
+            if find_decision_since(self.platform.log, name, attempt.time) is None:
+                message = strip_dataflow(name, attempt.error["message"])
+                since = attempt.failing_since or attempt.time
+                yield Reason(
+                    f"upstream {name} {attempt.status}", message, since, choices=(f"strandline why {name}",)
+                )
+
+    def _unloaded(self) -> Sequence[Reason]:
+        """Return what the log knows to be not loaded; nothing while the state is of another kind."""
+        profile = profile_of(self.dataflow)
+        is_its_own = self.entry is None or PROFILES[self.entry.kind] is profile
+        if not is_its_own or not isinstance(profile, TellsUnloaded):
+            return ()
+        reasons = profile.unloaded(self.platform.log, self.dataflow, self.entry, self.now)
+        return [replace(reason, choices=reason.choices[:1]) for reason in reasons]
+
+    def _rest(self) -> Iterator[Reason]:
+        """Yield the holder of the next number, sensors that are off, skips of the plan, and deletes in force."""
+        log, name = self.platform.log, self.dataflow.name
+        if (holder := describe_holder(log, name, self.entry)) is not None:
+            yield Reason("the next number", holder_in_words(holder))
+        if self.next_run.idle_sensors:
+            names = ", ".join(self.next_run.idle_sensors)
+            yield Reason(f"sensor {names}", "is turned off in Dagster, so new data starts no run")
+        plan = self.next_run.plan
+        if plan is not None and plan.due:
+            yield Reason(_NEXT_RUN, plan.why)
+        skips = [skip for skip in plan.skips if not skip.is_loaded] if plan is not None else []
+        yield from (Reason(skip.subject, skip.why) for skip in skips[:_SKIPS])
+        if len(skips) > _SKIPS:
+            yield Reason(f"{len(skips) - _SKIPS:,} more", f"strandline plan {name} lists them")
+        for delete in deletes_in_force(log, self.entry):
+            yield Reason(
+                f"rows where {delete.predicate}", f"kept away by the delete of entry {delete.number}"
+            )

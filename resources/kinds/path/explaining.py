@@ -1,0 +1,242 @@
+"""Why a file is loaded, or not: from the record of ingested files, the plan, and the source.
+
+See docs/reference/cli.md, why.
+"""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError, StrandlineError
+from partitions.instants import time_text
+from partitions.path.hidden import is_hidden_path
+from partitions.path.quarantined_files import QuarantinedFile
+from partitions.path.skipped import SkippedNamesCollector, fault_of_key
+from partitions.path.slices import PathSlice
+from partitions.path.source import SourceFile
+from partitions.plan import Plan, pluralize
+from partitions.spelling import nearest_name
+from partitions.why_answer import LoadingEntry, Reason, WhyAnswer
+from resources.kinds.path.opening import path_planning
+from resources.kinds.path.sweep import unhandled
+from resources.listing import stat_files
+from resources.platform.opener import Opener
+from resources.sources.files.paths import SOURCE_FILE
+from resources.watermarks.entry import Entry
+from resources.watermarks.file_ranges import GOES, LOADED_AGAIN, UNPROCESSED_WITHOUT_ROWS, WENT, IngestedFile
+from resources.watermarks.ingested import IngestedFiles
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.quarantine_list import read_quarantine
+
+_POLICY = {
+    "ingest": "the next sweep, or run, loads it (late_files: ingest)",
+    "quarantine": "the next sweep puts it into quarantine (late_files: quarantine)",
+    "alert": "nothing loads it (late_files: alert)",
+    "ignore": "nothing loads it (late_files: ignore)",
+}
+
+
+def explain_file(opener: Opener, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
+    """Return what became of a file that a user names. Starts no Spark.
+
+    Raises:
+        ConfigurationError: neither the log nor the source knows such a file.
+        NeedsDecision: as a run would.
+        SourceError: the source cannot be read.
+    """
+    entry = opener.checked_entry(dataflow)
+    return _FileExplanation(opener, dataflow, _relative(opener, dataflow, subject), now, entry).answer()
+
+
+def _relative(opener: Opener, dataflow: Dataflow, subject: str) -> str:
+    """Return a path relative to the source's root; an absolute path or address below it is shortened."""
+    root = opener.root_of(dataflow)
+    for prefix in (str(root), root.url, str(root.local or root), dataflow.files.path):
+        folder = f"{prefix.rstrip('/')}/"
+        if subject.startswith(folder):
+            return subject.removeprefix(folder)
+    return subject.removeprefix("./")
+
+
+@dataclass(frozen=True)
+class _FileExplanation:
+    """Answers for one file.
+
+    Attributes:
+        path: relative to the source's root.
+        entry: the newest entry; None if there is none.
+    """
+
+    opener: Opener
+    dataflow: Dataflow
+    path: str
+    now: datetime
+    entry: Entry | None
+
+    def answer(self) -> WhyAnswer:
+        """Return what the first of these tells: quarantine, record, late files, source."""
+        record = self._record
+        if (quarantined := self._quarantined) is not None:
+            return self._in_quarantine(quarantined, record)
+        if record is not None and record.reason not in LOADED_AGAIN:
+            return self._handled(record)
+        if record is not None and record.reason == WENT and self._source_file is None:
+            return self._answer("missing", f"{WENT}; if it comes back, it is loaded", record)
+        return self._unhandled(record)
+
+    @cached_property
+    def _record(self) -> IngestedFile | None:
+        ingested = IngestedFiles(self.opener.log, self.dataflow.name, self.entry)
+        return ingested.find_records([self.path]).get(self.path) if self.entry else None
+
+    @cached_property
+    def _quarantined(self) -> QuarantinedFile | None:
+        files = read_quarantine(self.opener.log, self.entry).files
+        return next((file for file in files if file.file.path == self.path), None)
+
+    @cached_property
+    def _source_file(self) -> SourceFile | None:
+        """The file as it is at the source; None if it is not there."""
+        if fault_of_key(self.path) is not None:
+            return None
+        return stat_files(self.opener.root_of(self.dataflow), [self.path]).get(self.path)
+
+    def _in_quarantine(self, quarantined: QuarantinedFile, record: IngestedFile | None) -> WhyAnswer:
+        if quarantined.released:
+            return self._answer("due", "released from quarantine: the next run loads it", record)
+        release = f"strandline files release {self.dataflow.name} {shlex.quote(self.path)}"
+        return self._answer("quarantined", f"in quarantine: {quarantined.reason}", record, release)
+
+    def _handled(self, record: IngestedFile) -> WhyAnswer:
+        """Return the answer for a file that an entry has loaded, or skipped with a reason."""
+        if record.reason == GOES:
+            return self._answer("due", GOES, record)
+        if record.reason is not None:
+            return self._answer("skipped", f"skipped: {record.reason}", record)
+        now_there = self._source_file
+        changed = now_there is not None and (now_there.size, now_there.version) != (
+            record.size,
+            record.version,
+        )
+        if changed and record.version:
+            start, end = shlex.quote(self.path), shlex.quote(f"{self.path}~")
+            again = f"strandline replay {self.dataflow.name} --start {start} --end {end} --column {SOURCE_FILE} --replace"
+            why = Reason(
+                "the file at the source",
+                "changed since it was loaded; runs go by names, and do not load it again",
+            )
+            return self._answer("loaded", "loaded, and changed at the source since", record, again, why)
+        return self._answer("loaded", "loaded", record)
+
+    def _unhandled(self, record: IngestedFile | None) -> WhyAnswer:
+        """Return the answer for a file that no entry counts as loaded: what the plan, or the sweep, does."""
+        if (file := self._source_file) is None:
+            raise self._unknown()
+        if (ignored := self._why_ignored()) is not None:
+            return self._answer("skipped", f"no file of the source: {ignored}")
+        plan = self.opener.plan(self.dataflow, self.now)
+        for number, slice_ in enumerate(plan.slices, 1):
+            if any(planned.path == self.path for planned in slice_.files):
+                how = " again" if record and record.reason != UNPROCESSED_WITHOUT_ROWS else ""
+                summary = (
+                    f"not loaded yet: the next run loads it{how}, in slice {number} of {len(plan.slices)}"
+                )
+                return self._answer("due", summary, record, f"strandline run {self.dataflow.name}")
+        if skip := next((skip for skip in plan.skips if skip.subject == self.path), None):
+            return self._answer("waits", f"not loaded yet: {skip.why}")
+        planning = path_planning(self.opener, self.dataflow)
+        if planning.at_or_below_watermark(self.entry, [self.path]):
+            return self._late(file)
+        return self._answer("unknown", f"not loaded, and the next run does not load it: {plan.why}")
+
+    def _late(self, file: SourceFile) -> WhyAnswer:
+        late = unhandled(self.opener.log, self.dataflow, self.entry, self.now)
+        modified = time_text(datetime.fromtimestamp(file.modified / 1000, UTC))
+        where = f"late: its name sorts at or below the watermark, and it is of {modified}"
+        sweep = f"strandline late {self.dataflow.name}"
+        if any(late_file.path == self.path for late_file in (*late.files, *late.settling)):
+            return self._answer("late", f"{where}; {_POLICY[self.dataflow.late_files]}", None, sweep)
+        return self._answer("late", f"{where}; the sweep has not met it yet", None, sweep)
+
+    def _why_ignored(self) -> str | None:
+        """Return why a listing passes the name over; None if it does not."""
+        if (fault := fault_of_key(self.path)) is not None:
+            return fault
+        if not is_hidden_path(self.path) and self.path.endswith(tuple(self.dataflow.files.endings)):
+            return None
+        names = SkippedNamesCollector(self.dataflow.files.endings)
+        names.take(self.path)
+        return names.skipped[0].why
+
+    def _unknown(self) -> ConfigurationError:
+        """Return the error for a path that neither the log nor the source knows."""
+        similar_paths = [file.file.path for file in read_quarantine(self.opener.log, self.entry).files]
+        with suppress(StrandlineError):
+            plan: Plan[PathSlice] = self.opener.plan(self.dataflow, self.now)
+            similar_paths += [file.path for slice_ in plan.slices for file in slice_.files]
+        if self.entry is not None:
+            similar_paths += list(IngestedFiles(self.opener.log, self.dataflow.name, self.entry).recent)
+        close = nearest_name(self.path, similar_paths)
+        hint = f"did you mean {close}?" if close else "compare the spelling of its path"
+        return ConfigurationError(
+            f"dataflow {self.dataflow.name}: expected a file that was loaded, or is in "
+            f"{self.opener.root_of(self.dataflow)}, found no {self.path!r} in either; {hint}",
+        )
+
+    def _answer(
+        self,
+        status: Any,
+        summary: str,
+        record: IngestedFile | None = None,
+        choice: str | None = None,
+        *reasons: Reason,
+    ) -> WhyAnswer:
+        entries = (self._entry_of(record),) if record is not None else ()
+        return WhyAnswer(
+            self.dataflow.name,
+            status,
+            summary,
+            self.path,
+            [entry for entry in entries if entry is not None],
+            reasons,
+            choices=(choice,) if choice else (),
+        )
+
+    def _entry_of(self, record: IngestedFile) -> LoadingEntry | None:
+        """Return the entry that handled the file; None if the log no longer has it."""
+        with suppress(StrandlineError):
+            entry = self.opener.log.entry(self.dataflow.name, record.number)
+            return LoadingEntry(
+                entry.number,
+                entry.time,
+                entry.why,
+                entry.rows,
+                entry.run_id,
+                entry.table_version,
+                f"with {pluralize(entry.files - 1, 'other file')}" if entry.files > 1 else "",
+            )
+        return None
+
+
+def unloaded_files(log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime) -> list[Reason]:
+    """Return the files in quarantine, and the late files that the sweep has found. Opens no source."""
+    reasons = []
+    by_reason: dict[str, list[str]] = {}
+    for quarantined in read_quarantine(log, entry).waiting:
+        by_reason.setdefault(quarantined.reason, []).append(quarantined.file.path)
+    for reason, paths in by_reason.items():
+        label = pluralize(len(paths), "file")
+        choice = f"strandline files release {dataflow.name} {shlex.quote(paths[0])}"
+        reasons.append(Reason(f"{label} in quarantine, such as {paths[0]}", reason, choices=(choice,)))
+    if (late := unhandled(log, dataflow, entry, now)).count:
+        named = f", such as {late.files[0].path}" if late.files else ""
+        label = f"{pluralize(late.count, 'late file')}{named}"
+        choice = f"strandline late {dataflow.name}"
+        reasons.append(Reason(label, _POLICY[dataflow.late_files], choices=(choice,)))
+    return reasons

@@ -1,0 +1,401 @@
+"""Why windows are loaded, or not: from the ledger, the plan and the log.
+
+See docs/reference/cli.md, why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
+from partitions.instants import as_datetime, milliseconds
+from partitions.intervals import Interval, intersect, subtract
+from partitions.pauses import retry_pause
+from partitions.plan import Plan, pluralize
+from partitions.why_answer import LoadingEntry, Reason, Status, WhyAnswer
+from partitions.window.asked_windows import AskedWindows, parse_asked_windows
+from partitions.window.ledger import Gap, UnitLedger
+from partitions.window.ledger import ledger as compare_with_definition
+from partitions.window.slices import WindowSlice
+from partitions.window.state import WindowState
+from partitions.window.units import NO_UNIT
+from partitions.window.windows import Windows
+from partitions.window.work_outcomes import Failure, TimeBound
+from partitions.window.work_unit import WorkUnit, describe_unit, describe_works
+from resources.kinds.window.opening import open_windows, units_of, windows_of
+from resources.platform.opener import Opener
+from resources.watermarks.entry import LOADS, Entry
+from resources.watermarks.lists import SEEN_WORK_UNITS
+from resources.watermarks.log import WatermarkLog
+from resources.watermarks.stored_objects import OBSERVED
+from resources.watermarks.work_units import WORK_UNITS
+
+_ENTRIES, _SHOWN = 1_000, 10
+"""The most entries of the log that are searched, and the most entries and reasons of an answer."""
+
+_SPAN = re.compile(r"\[([^,]+), ([^)]+)\)(?: of (.+))?")
+"""A range as skips of a plan name it, with its unit."""
+
+Key = tuple[TimeBound, str]
+"""A work unit: the start of its window, and its unit."""
+
+
+def explain_windows(opener: Opener, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
+    """Return what became of windows and units that a user names. Starts no Spark.
+
+    Raises:
+        ConfigurationError: there are no such windows or units.
+        NeedsDecision: as a run would.
+        PlanError: the units cannot be read.
+    """
+    entry = opener.checked_entry(dataflow)
+    units = units_of(opener, dataflow)
+    definition = windows_of(opener, dataflow)
+    state = WindowState.of(entry.state() if entry else None)
+    removed = sorted(set(state.units) - set(units) - {NO_UNIT})
+    chosen = parse_asked_windows(
+        subject, units, removed, definition.unit_fields, dataflow.zone, dataflow.name
+    )
+    plan = opener.plan(dataflow, now, open_windows(opener, dataflow, units=lambda: units))
+    windows = definition.windows(now) if definition.time_entry else Windows.of(())
+    ledgers = {
+        unit.unit: unit
+        for unit in compare_with_definition(definition, state, units, now, dataflow=dataflow.name).units
+    }
+    return _Explanation(
+        dataflow, subject, now, chosen, plan, state, windows, ledgers, opener.log, entry
+    ).answer()
+
+
+@dataclass(frozen=True)
+class _Explanation:
+    """Answers for some windows of some units.
+
+    Attributes:
+        windows: all windows of the definition at ``now``; none without a time dimension.
+        ledgers: what is loaded and missing of each unit.
+        entry: the newest entry; None if there is none.
+    """
+
+    dataflow: Dataflow
+    subject: str
+    now: datetime
+    chosen: AskedWindows
+    plan: Plan[WindowSlice]
+    state: WindowState
+    windows: Windows
+    ledgers: Mapping[str, UnitLedger]
+    log: WatermarkLog
+    entry: Entry | None
+
+    def answer(self) -> WhyAnswer:
+        """Return the answer: what is loaded by which entry, and what is not, with the reasons."""
+        if self.dataflow.window.time_entry is None:
+            return self._answer_of({(None, unit) for unit in self.chosen.units}, self._loaded_units())
+        touched = self._touched()
+        if not touched:
+            return self._outside()
+        keys: set[Key] = {
+            (self.windows.starts[index], unit) for index in touched for unit in self.chosen.units
+        }
+        return self._answer_of(keys, keys - self._missing(touched))
+
+    def _loaded_units(self) -> set[Key]:
+        return {(None, unit) for unit in self.chosen.units if unit in self.state.units}
+
+    def _touched(self) -> range:
+        """Return the indexes of the windows that are asked about."""
+        if self.chosen.start is None:
+            return range(len(self.windows))
+        end = self.chosen.start + 1 if self.chosen.end is None else self.chosen.end
+        return self.windows.touching(self.chosen.start, end)
+
+    def _missing(self, touched: range) -> set[Key]:
+        """Return the work units of some windows that are not loaded, or not to their end."""
+        missing: set[Key] = set()
+        span = [(self.windows.starts[touched[0]], self.windows.ends[touched[-1]])]
+        for unit in self.chosen.units:
+            of_unit = self.ledgers[unit]
+            gaps = [(start, end) for start, end, _ in intersect(of_unit.gaps, span)]
+            if of_unit.is_removed:
+                gaps = subtract(span, of_unit.covered)
+            for start, end in gaps:
+                missing |= {(self.windows.starts[index], unit) for index in self.windows.touching(start, end)}
+        return missing
+
+    def _gaps_of(self, key: Key) -> list[Gap]:
+        start, unit = key
+        window = self.windows[self.windows.index[start or 0]]
+        return [Gap(*gap) for gap in intersect(self.ledgers[unit].gaps, [(window.start, window.end)])]
+
+    def _answer_of(self, keys: set[Key], loaded: set[Key]) -> WhyAnswer:
+        missing = keys - loaded
+        entries = list(_loading_entries(self.log, self.entry, self.dataflow, loaded, len(keys)))
+        reasons = self._reasons(missing)
+        status: Status = "loaded" if not missing else "loaded_in_part" if loaded else self._status(missing)
+        hidden = max(0, len(entries) - _SHOWN) + max(0, len(reasons) - _SHOWN)
+        return WhyAnswer(
+            self.dataflow.name,
+            status,
+            self._summary(status, keys, loaded, bool(entries)),
+            self.subject,
+            entries[:_SHOWN],
+            reasons[:_SHOWN],
+            hidden,
+            tuple(dict.fromkeys(choice for reason in reasons for choice in reason.choices)),
+        )
+
+    def _status(self, missing: set[Key]) -> Status:
+        """Return the status of work units of which none is loaded."""
+        failed = {key for key in missing if self._failure(key)}
+        if failed:
+            return "failed"
+        starts = {self.windows.starts[index] for index in self.windows.open}
+        if missing and all(start in starts for start, _ in missing):
+            return "growing"
+        return "due" if self.plan.due and self._planned() & missing else "waits"
+
+    def _summary(self, status: Status, keys: set[Key], loaded: set[Key], has_entry: bool) -> str:
+        part = "" if len(keys) == 1 else f"{len(loaded):,} of {pluralize(len(keys), 'work unit')} loaded"
+        match status:
+            case "loaded" if not has_entry:
+                return (
+                    "loaded; no entry of the log lists it: a decision took it as loaded, or its list is gone"
+                )
+            case "loaded":
+                return part or "loaded"
+            case "loaded_in_part":
+                return part
+            case "failed":
+                return part or "failed, not loaded"
+            case "growing":
+                return part or "not loaded yet: the window is still growing"
+            case "due":
+                return part or "not loaded yet: the next run loads it"
+            case _:
+                return part or "not loaded yet"
+
+    def _planned(self) -> set[Key]:
+        return {work.key for slice_ in self.plan.slices for work in slice_.works}
+
+    def _failure(self, key: Key) -> str | None:
+        start, unit = key
+        failure = self.state.failed.get(unit, {}).get(start)
+        return failure.error or "no reason given" if failure and failure.attempts else None
+
+    def _reasons(self, missing: set[Key]) -> list[Reason]:
+        """Return the reasons of work units that are not loaded, work units of one reason together."""
+        works = {work.key: work for slice_ in self.plan.slices for work in slice_.works}
+        by_why: dict[tuple[int, str, str | None], list[Key]] = defaultdict(list)
+        failed_by = _failing_runs(self.log, self.entry, self.dataflow, {*filter(self._failure, missing)})
+        for key in missing:
+            by_why[self._why(key, works.get(key))].append(key)
+        reasons = []
+        for (_, why, next_try), keys in sorted(by_why.items(), key=lambda item: (item[0][0], item[0][1])):
+            runs = {failed_by.get(key) for key in keys}
+            reasons.append(
+                Reason(
+                    self._label(keys),
+                    why,
+                    next_try=next_try,
+                    run_id=runs.pop() if len(runs) == 1 else None,
+                    choices=(f"strandline run {self.dataflow.name}",) if works.keys() & set(keys) else (),
+                )
+            )
+        return reasons
+
+    def _why(self, key: Key, planned: WorkUnit | None) -> tuple[int, str, str | None]:
+        """Return the order, the reason and the next try of a work unit that is not loaded."""
+        start, unit = key
+        failure = self.state.failed.get(unit, {}).get(start)
+        if failure is not None and failure.attempts:
+            times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
+            error = failure.error or "no reason given"
+            return 0, f"failed {times}: {error}", _next_try(failure, self.now)
+        if self.ledgers[unit].is_removed:
+            return 4, "no longer a unit: nothing more of it is loaded", None
+        if skip := next(self._skips_about(key), None):
+            return 1, skip, None
+        gaps = self._gaps_of(key) if start is not None else []
+        why = gaps[0].why if gaps else "never loaded"
+        if planned is not None:
+            return 2, f"{why}; the next run loads it ({planned.reason})", None
+        return 3, why, None
+
+    def _skips_about(self, key: Key) -> Iterator[str]:
+        """Yield why the plan leaves a work unit out, such as what it waits for."""
+        start, unit = key
+        if start is None:
+            return
+        end = self.windows[self.windows.index[start]].end
+        for span, of_unit, why in self._skips:
+            if span[0] < end and start < span[1] and of_unit in ("", describe_unit(unit)):
+                yield why
+
+    @cached_property
+    def _skips(self) -> list[tuple[Interval, str, str]]:
+        """The ranges that the plan leaves out, such as windows that wait for something, with unit and reason."""
+        return list(self._parsed_skips())
+
+    def _parsed_skips(self) -> Iterator[tuple[Interval, str, str]]:
+        for skip in self.plan.skips:
+            if not skip.is_loaded and (match := _SPAN.fullmatch(skip.subject)) is not None:
+                with suppress(ValueError):
+                    start, end = (milliseconds(datetime.fromisoformat(text)) for text in match.groups()[:2])
+                    yield (start, end), match[3] or "", skip.why
+
+    def _outside(self) -> WhyAnswer:
+        """Return the answer for a time without windows: what keeps them from being there."""
+        start = self.chosen.start or 0
+        end = start + 1 if self.chosen.end is None else self.chosen.end
+        skip_reasons = [why for span, _, why in self._skips if span[0] < end and start < span[1]]
+        waits = [Reason("the plan", warning) for warning in self.plan.warnings]
+        loaded = [
+            unit
+            for unit in self.chosen.units
+            if intersect(((*span, None) for span in self.ledgers[unit].covered), [(start, end)])
+        ]
+        status: Status = "outside"
+        if start >= milliseconds(self.now) or skip_reasons:
+            status, summary = (
+                "future",
+                skip_reasons[0] if skip_reasons else "in the future: its windows are not over yet",
+            )
+        elif self.windows and start >= self.windows.ends[-1]:
+            status = "waits"
+            summary = f"no window yet: windows end at {self._at(self.windows.ends[-1])}"
+        elif self.windows:
+            spans = f"[{self._at(self.windows.starts[0])}, {self._at(self.windows.ends[-1])})"
+            summary = f"no window of the definition: the windows cover {spans}"
+        else:
+            status, summary = "waits", self.plan.why
+        if loaded:
+            summary += f"; rows of {pluralize(len(loaded), 'unit')} were loaded by an earlier definition"
+        return WhyAnswer(self.dataflow.name, status, summary, self.subject, reasons=waits[:_SHOWN])
+
+    def _label(self, keys: Sequence[Key]) -> str:
+        works = [
+            WorkUnit(start, None if start is None else self._end(start), unit, start, "new")
+            for start, unit in keys
+        ]
+        return describe_works(works, self.dataflow.zone)
+
+    def _end(self, start: int) -> int:
+        return self.windows[self.windows.index[start]].end
+
+    def _at(self, instant: int) -> str:
+        return as_datetime(instant, self.dataflow.zone).isoformat()
+
+
+def _loading_entries(
+    log: WatermarkLog, newest: Entry | None, dataflow: Dataflow, keys: set[Key], count: int
+) -> Iterator[LoadingEntry]:
+    """Yield the newest entry that loaded each work unit, newest first; ``count`` were asked about."""
+    remaining, era = set(keys), newest.era if newest else 0
+    for entry in log.history(dataflow.name, _ENTRIES) if newest and remaining else ():
+        if not remaining or entry.number <= era:
+            return
+        loaded = remaining & _keys_of(log, entry, failed=False)
+        if not loaded:
+            continue
+        remaining -= loaded
+        part = "" if count == 1 else _part_in_words(loaded, dataflow)
+        counts = _rows_of(log, dataflow.name, entry)
+        part_counts = [counts[key] for key in loaded if key in counts]
+        part_rows = sum(part_counts) if len(part_counts) == len(loaded) else None
+        yield LoadingEntry(
+            entry.number,
+            entry.time,
+            entry.why,
+            entry.rows,
+            entry.run_id,
+            entry.table_version,
+            part,
+            part_rows,
+        )
+
+
+def _failing_runs(
+    log: WatermarkLog, newest: Entry | None, dataflow: Dataflow, keys: set[Key]
+) -> dict[Key, str | None]:
+    """Return the run that last failed to load each work unit."""
+    runs: dict[Key, str | None] = {}
+    for entry in log.history(dataflow.name, _ENTRIES) if newest and keys else ():
+        if entry.failed_units:
+            failed = (keys - runs.keys()) & _keys_of(log, entry, failed=True)
+            runs |= dict.fromkeys(failed, entry.run_id)
+        if len(runs) == len(keys):
+            break
+    return runs
+
+
+def _keys_of(log: WatermarkLog, entry: Entry, *, failed: bool) -> set[Key]:
+    """Return the work units that an entry loaded, or failed to load; none if its list is gone."""
+    if entry.why not in LOADS or not entry.file_list:
+        return set()
+    with suppress(StrandlineError):
+        rows = log.get_list(entry.file_list, WORK_UNITS).rows
+        return {(start, unit) for start, _, unit, *_, error in rows if (error is not None) == failed}
+    return set()
+
+
+def _rows_of(log: WatermarkLog, dataflow: str, entry: Entry) -> Mapping[Key, int]:
+    """Return the rows of each work unit of an entry; none if the write did not count them."""
+    with suppress(StrandlineError):
+        name = f"{entry.number:010d}-{entry.id}"
+        observed = log.find_list(dataflow, OBSERVED, name, SEEN_WORK_UNITS)
+        return {(start, unit): rows for start, unit, rows, _ in observed.rows} if observed else {}
+    return {}
+
+
+def _part_in_words(keys: set[Key], dataflow: Dataflow) -> str:
+    units = sorted({unit for _, unit in keys} - {NO_UNIT})
+    of_unit = describe_unit(units[0]) if len(units) == 1 else pluralize(len(units), "unit") if units else ""
+    starts = {start for start, _ in keys if start is not None}
+    first = as_datetime(min(starts), dataflow.zone).isoformat() if starts else ""
+    windows = (
+        first if len(starts) == 1 else f"{pluralize(len(starts), 'window')} from {first}" if starts else ""
+    )
+    return " of ".join(filter(None, [windows, of_unit]))
+
+
+def failing_work(dataflow: Dataflow, entry: Entry | None, now: datetime) -> list[Reason]:
+    """Return the failed work units of the newest entry, those of one error together. Opens no source.
+
+    Args:
+        dataflow: the definition.
+        entry: the newest entry.
+        now: the clock, aware.
+    """
+    state = WindowState.of(entry.state() if entry else None)
+    by_error: dict[str, list[tuple[TimeBound, str, Failure]]] = defaultdict(list)
+    for unit, of_unit in state.failed.items():
+        for start, failure in of_unit.items():
+            if failure.attempts:
+                by_error[failure.error or "no reason given"].append((start, unit, failure))
+    reasons = []
+    for error, failures in sorted(by_error.items(), key=lambda item: -len(item[1])):
+        first = min(failures, key=lambda failed: (failed[0] or 0, failed[1]))
+        at = "" if first[0] is None else as_datetime(first[0], dataflow.zone).isoformat()
+        label = " of ".join(filter(None, [at, describe_unit(first[1])]))
+        more = f", the first {label}" if len(failures) > 1 else f" {label}"
+        next_try = min((_next_try(failure, now) or "" for *_, failure in failures), default="")
+        reasons.append(
+            Reason(f"{pluralize(len(failures), 'work unit')} failed{more}", error, next_try=next_try or None)
+        )
+    return reasons
+
+
+def _next_try(failure: Failure, now: datetime) -> str | None:
+    """Return when Dagster's sensor retries a failed work unit, ISO; a run by hand does not wait."""
+    if failure.at is None:
+        return None
+    at = as_datetime(failure.at, UTC) + timedelta(seconds=retry_pause(failure.attempts))
+    return max(at, now).isoformat(timespec="seconds")
