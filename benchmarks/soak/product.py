@@ -19,15 +19,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from dagster import DagsterInstance, DagsterRunStatus, RunsFilter
+
 from benchmarks.measure import CHECKOUT
 from benchmarks.soak.processes import Process, family, process
 from partitions.errors import StrandlineError
+from platform_assets.dagster_home import project_home
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.dagster.io_managers import HOLDER_TAG
+from resources.dagster.io_managers import holder_of
 from resources.spark.connect_server import ConnectServer, free_port
-from resources.watermarks.entry import Holder
 from tests.support.feed import Answer, call_of
 
 _PATIENCE = 300.0
@@ -37,7 +39,7 @@ _LONGEST = 1200.0
 _ENGINE = "SparkConnectServer"
 _ADDRESS = re.compile(r"sc://[0-9.]+:\d+")
 _RUNS = """query($filter: RunsFilter) { runsOrError(filter: $filter, limit: 100000) {
-    ... on Runs { results { runId status jobName tags { key value } } } } }"""
+    ... on Runs { results { runId status } } } }"""
 _PARTITIONS = """query($key: AssetKeyInput!) { assetNodeOrError(assetKey: $key) { ... on AssetNode {
     partitionStats { numMaterialized numFailed numMaterializing numPartitions } } } }"""
 
@@ -186,13 +188,12 @@ class Dev:
 
     def running(self) -> list[tuple[Process, str]]:
         """Return the runs that have recorded their process."""
-        runs = []
-        for run in self._results({"statuses": ["STARTED"]}):
-            tags = {tag["key"]: tag["value"] for tag in run["tags"]}
-            if HOLDER_TAG in tags:
-                holder = Holder.model_validate_json(tags[HOLDER_TAG])
-                runs.append((Process(holder.pid, holder.started), str(run["jobName"])))
-        return runs
+        with DagsterInstance.from_config(str(project_home(self.commands.folder))) as dagster:
+            return [
+                (Process(holder.pid, holder.started), run.job_name)
+                for run in dagster.get_runs(RunsFilter(statuses=[DagsterRunStatus.STARTED]))
+                if (holder := holder_of(run)) is not None
+            ]
 
     def kill_engine(self) -> bool:
         """Kill the server that it started; return whether there was one."""

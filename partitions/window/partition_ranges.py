@@ -30,3 +30,27 @@ class PartitionRange(NamedTuple):
         if self.start is None or self.end is None or self.start == self.end:
             return {}
         return {START_TAG: self.start, END_TAG: self.end}
+
+
+class RequestedRange(NamedTuple):
+    """The partitions of one run, and what it loads of them.
+
+    Attributes:
+        partitions: the partitions.
+        works: the number of due work units among them.
+        units: the key of its unit, or of the first and the last; "" if units are no partitions.
+    """
+
+    partitions: PartitionRange
+    works: int
+    units: str = ""
+
+    def in_words(self, all_works: int) -> str:
+        """Return what the run does, such as ``EWR, 356 of 1,068 work units``.
+
+        Args:
+            all_works: the number of work units of all runs that are requested with it.
+        """
+        of_all = "" if self.works == all_works else f" of {all_works:,}"
+        noun = "work unit" if all_works == 1 else "work units"
+        return ", ".join(filter(None, [self.units, f"{self.works:,}{of_all} {noun}"]))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from functools import cached_property
 from typing import Literal, Self
+from urllib.parse import unquote
 
 from partitions.errors import ConfigurationError
 from partitions.window.cron import CronWindows
@@ -27,7 +28,7 @@ from partitions.window.partition_keys import (
     parts_of_key,
     unit_key,
 )
-from partitions.window.partition_ranges import PartitionRange
+from partitions.window.partition_ranges import PartitionRange, RequestedRange
 from partitions.window.rectangles import NO_DIMENSION, Axis, rectangle_cover
 from partitions.window.units import distinct_identities
 from partitions.window.windows import Windows
@@ -105,7 +106,7 @@ class Partitioning:
         known_windows: Sequence[str] = (),
         known_units: Sequence[str] = (),
         max_partitions: int = MAX_PARTITIONS,
-    ) -> list[PartitionRange]:
+    ) -> list[RequestedRange]:
         """Return due work units as few ranges, oldest first: adjacent windows x adjacent units, all due.
 
         Dagster orders dynamic keys by when they were added. So units are adjacent in that order, and a
@@ -119,12 +120,17 @@ class Partitioning:
             max_partitions: the most partitions of one range.
         """
         if not self.timed and self.units is None:
-            return [PartitionRange(None, None)] * any(True for _ in works)
+            count = sum(1 for _ in works)
+            return [RequestedRange(PartitionRange(None, None), count)] if count else []
         rows, columns = self._rows(windows, known_windows), self._columns(known_units)
         corners = rectangle_cover(((work.start, work.unit) for work in works), rows, columns, max_partitions)
         return [
-            PartitionRange(key_of_both(unit, window), key_of_both(last_unit, last_window))
-            for (window, unit), (last_window, last_unit) in corners
+            RequestedRange(
+                PartitionRange(key_of_both(unit, window), key_of_both(last_unit, last_window)),
+                count,
+                unquote(unit or "" if unit == last_unit else f"{unit} to {last_unit}"),
+            )
+            for (window, unit), (last_window, last_unit), count in corners
         ]
 
     def _rows(self, windows: Windows | None, known_keys: Sequence[str]) -> Axis:

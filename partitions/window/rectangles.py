@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import groupby
@@ -43,6 +44,12 @@ class Rectangle(NamedTuple):
     last_row: int
     first_column: int
     last_column: int
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield its cells."""
+        for row in range(self.first_row, self.last_row + 1):
+            for column in range(self.first_column, self.last_column + 1):
+                yield row, column
 
 
 def cover_cells(cells: Iterable[Cell]) -> list[Rectangle]:
@@ -90,8 +97,10 @@ Corner = tuple[str | None, str | None]
 
 def rectangle_cover(
     cells: Iterable[tuple[Any, Any]], rows: Axis, columns: Axis, max_cells: int
-) -> Iterator[tuple[Corner, Corner]]:
-    """Yield the first and the last corner of rectangles that cover exactly these cells.
+) -> Iterator[tuple[Corner, Corner, int]]:
+    """Yield corners of rectangles that cover exactly these cells: first, last, and number of cells.
+
+    Members that share an index are counted each.
 
     Args:
         cells: cells without an index are left out.
@@ -100,9 +109,11 @@ def rectangle_cover(
         max_cells: the most cells of one rectangle.
     """
     indexes = ((rows.index_of(row), columns.index_of(column)) for row, column in cells)
-    whole = cover_cells((row, column) for row, column in indexes if row is not None and column is not None)
+    counts = Counter((row, column) for row, column in indexes if row is not None and column is not None)
+    whole = cover_cells(counts)
     for rectangle in (part for large in whole for part in cut_rectangle(large, max_cells)):
         yield (
             (rows.key(rectangle.first_row), columns.key(rectangle.first_column)),
             (rows.key(rectangle.last_row), columns.key(rectangle.last_column)),
+            sum(counts[cell] for cell in rectangle.cells()),
         )

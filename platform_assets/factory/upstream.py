@@ -16,18 +16,18 @@ from dagster import DagsterInstance, RunRequest, RunsFilter, SensorDefinition
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.unreported_entries import DATAFLOW_TAG, HIDDEN
 from resources.platform.platform import Platform
 from resources.tables.contract.commits import Version
 from resources.tables.registry import find_table
 from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 
-CHANGES_TAG = "strandline/upstream"
-"""The tag of runs that upstream changes requested; its value identifies the changes."""
+CHANGES_TAG = f"{HIDDEN}upstream"
+"""The hidden tag of runs that upstream changes requested; its value identifies the changes."""
 
-_ATTEMPT_TAG = "strandline/upstream_attempt"
-"""The tag of the same runs; its value identifies the tick that requested them."""
+_ATTEMPT_TAG = f"{HIDDEN}upstream_attempt"
+"""The hidden tag of the same runs; its value identifies the tick that requested them."""
 
 _MAX_ENTRIES = 100
 """The most entries to read when searching for the newest one that loaded something."""

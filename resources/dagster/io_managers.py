@@ -26,14 +26,14 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, StrandlineError
+from partitions.errors import ConfigurationError, StrandlineError, shorten_to_line
 from partitions.request import DUE, Forced, Request
 from partitions.sentinels import Watermark
 from resources.connections.places import Place
 from resources.dagster.backfills import backfill_of
 from resources.dagster.partition_events import PartitionEvents
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import DATAFLOW_TAG, mark_reported
+from resources.dagster.unreported_entries import DATAFLOW_TAG, HIDDEN, mark_reported
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.loop.loop import Loop, clock
 from resources.notes.last_run import note_failed_start
@@ -49,13 +49,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-HOLDER_TAG = "strandline/holder"
-"""The tag of every run that started to load: its process."""
+HOLDER_TAG = f"{HIDDEN}holder"
+"""The hidden tag of every run that started to load: its process."""
 
 
 PLAN_TAG = "strandline/plan"
-"""The tag of runs that a plan requested: a run over partitions without it ignores the cutoffs."""
+"""The tag that says what a run does. A run over partitions without it was requested by no plan, and ignores the cutoffs."""
 
+_LONGEST_PLAN = 120
+"""The most letters of a plan in a tag."""
 
 _OF_A_PARTITION = ("rows", "work_units")
 """Metadata of both a run and each of its partitions."""
@@ -197,7 +199,7 @@ class TableIOManager(IOManager):
             "job_id": run.job_name,
             "hold_wait": self._options.hold_wait,
             "run_is_live": self._options.run_is_live,
-            "observer": self._observer(context),
+            "observer": self._observer(context, tags_plan=load.keys is None),
         }
         try:
             if isinstance(request, Forced) and load.keys is not None:
@@ -222,14 +224,25 @@ class TableIOManager(IOManager):
             watermark = AssetKey(["watermark", load.dataflow.name])
             context.log_event(AssetObservation(watermark, metadata=self._describe_chunks(chunks)))
 
-    def _observer(self, context: AssetExecutionContext) -> Observer:
+    def _observer(self, context: AssetExecutionContext, *, tags_plan: bool) -> Observer:
         """Return an observer of steps that writes to the run's log and calls the observer of the options.
 
         An ephemeral instance is discarded at the end, so nothing is written to its log.
+
+        Args:
+            context: the run's.
+            tags_plan: whether the run gets its first plan as a tag, unless it has one. Partitions name
+                themselves, and a run over them that no plan has requested must not look like one.
         """
         logged = not context.instance.is_ephemeral
+        untagged = logged and tags_plan and PLAN_TAG not in context.run.tags
 
         def notify(step: Step, line: str) -> None:
+            nonlocal untagged
+            if untagged and step is Step.PLANNED:
+                plan = shorten_to_line(line, _LONGEST_PLAN)
+                context.instance.add_run_tags(context.run.run_id, {PLAN_TAG: plan})
+                untagged = False
             if logged:
                 context.log.info("%s: %s", step, line)
             if self._options.observer is not None:

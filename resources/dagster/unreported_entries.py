@@ -19,6 +19,9 @@ from resources.watermarks.log import WatermarkLog
 DATAFLOW_TAG = "strandline/dataflow"
 """The tag of every run that loads a dataflow: its name."""
 
+HIDDEN = ".dagster/strandline_"
+"""The prefix of tags for machines: Dagster keeps and finds them, and its UI does not show them."""
+
 _STATUSES = [
     DagsterRunStatus.STARTED,
     DagsterRunStatus.CANCELING,
@@ -105,7 +108,7 @@ def _reported_up_to(record: RunRecord, dataflow: str) -> int | None:
 
 def _tag(dataflow: str) -> str:
     """Return the tag that records up to which entry of a dataflow a run has reported."""
-    return f"strandline/told_{dataflow}"
+    return f"{HIDDEN}reported_{dataflow}"
 
 
 def _id(record: RunRecord) -> str:

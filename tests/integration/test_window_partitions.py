@@ -503,7 +503,7 @@ class TestAFailingUnit:
         dagster.now += timedelta(minutes=2)
         again = dagster.asks()
         assert (again.tags[START], again.tags[END]) == ("b|2020-01-01", "b|2020-01-02")
-        assert again.tags[PLAN_TAG] == "2 work units due"
+        assert again.tags[PLAN_TAG] == "b, 2 work units"
         result = dagster.asked(again)
         assert result.success
         assert shown(result)["b|2020-01-01"]["reason"] == "failed"

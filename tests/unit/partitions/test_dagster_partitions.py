@@ -30,6 +30,7 @@ from partitions.errors import ConfigurationError
 from partitions.instants import DAY, milliseconds
 from partitions.request import Due, Forced, WorkUnitSelection
 from partitions.window.listed_units import SelectedUnits
+from partitions.window.partition_ranges import RequestedRange
 from partitions.window.partition_request import request_of_keys
 from partitions.window.plan import plan
 from partitions.window.state import WindowState
@@ -336,8 +337,9 @@ class TestRanges:
         known_units = known(instance, partitions.units_name, order_u)
         ranges = partitions.ranges(due, windows, known_windows=known_windows, known_units=known_units)
         assert partitions.definition is not None
-        found = [resolve(partitions.definition, one, instance) for one in ranges]
+        found = [resolve(partitions.definition, one.partitions, instance) for one in ranges]
         assert all(found)
+        assert sum(one.works for one in ranges) == len(due)
         keys = {partitions.key(one.start, one.unit) or "" for one in due}
         assert partitions.units == "buckets" or len(keys) == len(due)
         assert sorted(key for of_range in found for key in of_range) == sorted(keys)
@@ -345,7 +347,8 @@ class TestRanges:
     def test_a_whole_backlog_is_one_range_of_both_dimensions(self, instance: DagsterInstance) -> None:
         windows = _SOME.watermark.windows(NOW)
         due = [work(start, unit) for start in windows.starts for unit in _UNITS]
-        (one,) = _SOME.ranges(due, windows)
+        ((one, works, units),) = _SOME.ranges(due, windows)
+        assert (works, units) == (32, "a to d")
         assert one.tags == {START_TAG: "a|2020-01-01", END_TAG: "d|2020-01-08"}
         assert one.partition_key is None
         assert _SOME.definition is not None
@@ -354,38 +357,56 @@ class TestRanges:
     def test_a_backlog_that_is_too_large_for_a_run_is_several_ranges_the_oldest_first(self) -> None:
         due = [work(day(number), unit) for number in range(8) for unit in _UNITS]
         assert _SOME.ranges(due, _SOME.watermark.windows(NOW), max_partitions=15) == [
-            PartitionRange("a|2020-01-01", "d|2020-01-03"),
-            PartitionRange("a|2020-01-04", "d|2020-01-06"),
-            PartitionRange("a|2020-01-07", "d|2020-01-08"),
+            (PartitionRange("a|2020-01-01", "d|2020-01-03"), 12, "a to d"),
+            (PartitionRange("a|2020-01-04", "d|2020-01-06"), 12, "a to d"),
+            (PartitionRange("a|2020-01-07", "d|2020-01-08"), 8, "a to d"),
         ]
 
     def test_one_partition_is_asked_for_by_its_key(self) -> None:
-        (one,) = _SOME.ranges([work(day(2), _UNITS[1])], _SOME.watermark.windows(NOW))
+        ((one, _, units),) = _SOME.ranges([work(day(2), _UNITS[1])], _SOME.watermark.windows(NOW))
+        assert units == "b|c"
         assert (one.partition_key, one.tags) == ("b%7Cc|2020-01-03", {})
 
     def test_where_the_ledger_alone_sees_units_a_window_is_asked_for_once(self) -> None:
         partitions = flow("2020-01-01", units=["a", "b"], dagster_units="ledger")
         due = [work(day(number), unit) for number in (0, 1) for unit in identities(partitions)]
         (one,) = partitions.ranges(due, partitions.watermark.windows(NOW))
-        assert one == PartitionRange("2020-01-01", "2020-01-02")
+        assert one == (PartitionRange("2020-01-01", "2020-01-02"), 4, "")
 
     def test_neighbours_of_dynamic_keys_are_those_in_the_order_in_which_they_were_added(self) -> None:
         windows = _ROLLING.watermark.windows(NOW)
         keys = [_ROLLING.window_key(start) for start in windows.starts[:3]]
         due = [work(start) for start in windows.starts[:3]]
-        assert _ROLLING.ranges(due, windows, known_windows=keys) == [PartitionRange(keys[0], keys[2])]
+        assert _ROLLING.ranges(due, windows, known_windows=keys) == [
+            (PartitionRange(keys[0], keys[2]), 3, "")
+        ]
         assert _ROLLING.ranges(due, windows, known_windows=[keys[2], keys[0], keys[1]]) == [
-            PartitionRange(keys[2], keys[1])
+            (PartitionRange(keys[2], keys[1]), 3, "")
         ]
         assert _ROLLING.ranges(due, windows, known_windows=[keys[0], "stale", keys[1]]) == [
-            PartitionRange(keys[0], keys[0]),
-            PartitionRange(keys[1], keys[1]),
+            (PartitionRange(keys[0], keys[0]), 1, ""),
+            (PartitionRange(keys[1], keys[1]), 1, ""),
         ]
 
     def test_without_partitions_what_is_due_is_one_run_without_a_key(self) -> None:
-        assert flow().ranges([work(None)], None) == [PartitionRange(None, None)]
+        assert flow().ranges([work(None)], None) == [(PartitionRange(None, None), 1, "")]
         assert (PartitionRange(None, None).tags, PartitionRange(None, None).partition_key) == ({}, None)
         assert flow().ranges([], None) == []
+
+
+@pytest.mark.parametrize(
+    ("units", "works", "of", "text"),
+    [
+        ("EWR", 356, 1068, "EWR, 356 of 1,068 work units"),
+        ("EWR to LGA", 500, 1068, "EWR to LGA, 500 of 1,068 work units"),
+        ("", 1068, 1068, "1,068 work units"),
+        ("EWR", 1, 1, "EWR, 1 work unit"),
+    ],
+)
+def test_a_run_says_whose_work_units_it_loads_and_of_how_many(
+    units: str, works: int, of: int, text: str
+) -> None:
+    assert RequestedRange(PartitionRange("a", "b"), works, units).in_words(of) == text
 
 
 class TestMaterialisation:

@@ -23,11 +23,12 @@ from dagster import (
     SkipReason,
 )
 
-from partitions.dagster_partitions import PartitionRange, WindowPartitions
+from partitions.dagster_partitions import WindowPartitions
 from partitions.dataflow import Dataflow
 from partitions.instants import milliseconds
-from partitions.plan import Plan, format_duration, pluralize
+from partitions.plan import Plan, format_duration
 from partitions.window.fair_share import share_slots
+from partitions.window.partition_ranges import RequestedRange
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.wake_rule import select_waking_work
@@ -61,13 +62,15 @@ class DueRuns:
     plan: Plan[WindowSlice]
     works: Sequence[WorkUnit]
     new_keys: Sequence[AddDynamicPartitionsRequest]
-    ranges: Sequence[PartitionRange]
+    ranges: Sequence[RequestedRange]
     entry: Entry | None
 
     @property
     def digest(self) -> str:
         """Return a short text that identifies these runs."""
-        return digest([tuple(range_) for range_ in self.ranges], self.works[0].key if self.works else None)
+        return digest(
+            [tuple(range_.partitions) for range_ in self.ranges], self.works[0].key if self.works else None
+        )
 
 
 def due_runs(
@@ -101,7 +104,7 @@ def due_runs(
     new_keys = _new_keys(partitions, instance, windows, units) if works else []
     dynamic_keys = _dynamic_keys(partitions, instance, new_keys)
 
-    def ranges(*, failed: bool) -> list[PartitionRange]:
+    def ranges(*, failed: bool) -> list[RequestedRange]:
         selected = [work for work in works if (work.reason == "failed") == failed]
         return partitions.ranges(
             selected, windows, known_windows=dynamic_keys[0], known_units=dynamic_keys[1]
@@ -189,12 +192,15 @@ def window_schedule(
 
 def _requests(dataflow: Dataflow, due: DueRuns, attempt: str) -> list[RunRequest]:
     """Return one run for each range, which loads what is then due of it. ``attempt`` makes its key unique."""
-    plan_text = f"{pluralize(len(due.works), 'work unit')} due"
     return [
         RunRequest(
             run_key=f"{dataflow.name}:{due.digest}:{number}:{attempt}",
-            partition_key=range_.partition_key,
-            tags={DATAFLOW_TAG: dataflow.name, PLAN_TAG: plan_text, **range_.tags},
+            partition_key=range_.partitions.partition_key,
+            tags={
+                DATAFLOW_TAG: dataflow.name,
+                PLAN_TAG: range_.in_words(len(due.works)),
+                **range_.partitions.tags,
+            },
         )
         for number, range_ in enumerate(due.ranges)
     ]
