@@ -6,11 +6,18 @@ Imports neither Dagster nor Spark, so that ``plan`` and ``list`` are fast.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
+from partitions.errors import ConfigurationError
 from platform_assets.installation import cache_folder
-from platform_assets.project import Project
+from platform_assets.project import Project, load_project
+from resources.connections.source_connection import SourceConnection
 from resources.platform.platform import Platform
+from resources.sources.files.formats.registry import packages_of
 from resources.spark.engine import SparkEngine
+from resources.tables.registry import PACKAGES
 from resources.watermarks.compaction import RetentionPolicy
 
 
@@ -40,3 +47,28 @@ def build_platform(project: Project, notify: Callable[[str], None] = lambda line
         project.lineage,
         sensor_interval=project.settings.sensors.interval,
     )
+
+
+def engine_of_project(project: Project) -> SparkEngine:
+    """Return an engine for the lake and the sources of all dataflows; invalid places are left out."""
+    places: list[SourceConnection] = []
+    find_places: list[Callable[[], SourceConnection]] = [lambda: project.lake]
+    find_places += [partial(project.source_place, flow) for flow in project.dataflows.values()]
+    for find_place in find_places:
+        with suppress(ConfigurationError):
+            places.append(find_place())
+    readers = [
+        package
+        for flow in project.dataflows.values()
+        for package in (*packages_of(flow), *PACKAGES.get(flow.target.format, ()))
+    ]
+    return build_engine(project).with_places(places, readers)
+
+
+def packages(folder: str | Path) -> list[str]:
+    """Return the Maven coordinates of the jars that Spark needs for all dataflows of a project.
+
+    Args:
+        folder: the project's folder.
+    """
+    return list(engine_of_project(load_project(Path(folder))).packages)

@@ -12,11 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from platform_assets.build import build_definitions as build_definitions
     from platform_assets.component import StrandlineProject as StrandlineProject
+    from platform_assets.platform import packages as packages
     from platform_assets.project import load_project as load_project
 
-__all__ = ["StrandlineProject", "build_definitions", "load_project"]
+__all__ = ["StrandlineProject", "build_definitions", "load_project", "packages"]
 
-_MODULES = {"StrandlineProject": "component", "build_definitions": "build", "load_project": "project"}
+_MODULES = {
+    "StrandlineProject": "component",
+    "build_definitions": "build",
+    "load_project": "project",
+    "packages": "platform",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -28,17 +28,16 @@ from platform_assets.cli.context import Context, shared_options
 from platform_assets.installation import INSTALLED
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
-from platform_assets.platform import build_engine, build_platform
+from platform_assets.platform import build_platform, engine_of_project
 from platform_assets.project import Project
 from platform_assets.project.env_reference import EnvRef
 from platform_assets.sources import PROBE_BUDGET, file_count, probe_source
-from resources.connections.source_connection import SourceConnection
 from resources.loop.missing_source import explain_missing_source
-from resources.sources.files.formats.registry import packages_of
 from resources.spark.engine import SparkEngine
 from resources.spark.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
+from resources.spark.packages import missing_packages
 from resources.tables.contract.maintenance import TellsWrongStatistics, WrongStatistics
-from resources.tables.registry import PACKAGES, open_table
+from resources.tables.registry import open_table
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 
@@ -160,12 +159,12 @@ def _check_sources(project: Project) -> Iterator[PartCheck]:
 
 def _check_spark_and_commits(project: Project) -> Iterator[PartCheck]:
     """Start Spark, and check commits to S3 if the lake is there."""
-    spark = _run_check("spark", lambda: _check_spark(_engine_of_project(project)), _GET_JARS)
+    spark = _run_check("spark", lambda: _check_spark(engine_of_project(project)), _GET_JARS)
     yield spark
     if spark.ok and _is_on_s3(project):
         yield _run_check(
             "commits to S3",
-            lambda: _check_log_store(_engine_of_project(project)),
+            lambda: _check_log_store(engine_of_project(project)),
             "start Spark with these settings, see docs/how-to/s3.md",
         )
 
@@ -276,25 +275,21 @@ def _is_on_s3(project: Project) -> bool:
     return False
 
 
-def _engine_of_project(project: Project) -> SparkEngine:
-    """Return the engine of runs, for all valid places; the check of a place reports an invalid one."""
-    places: list[SourceConnection] = []
-    find_places: list[Callable[[], SourceConnection]] = [lambda: project.lake]
-    find_places += [partial(project.source_place, flow) for flow in project.dataflows.values()]
-    for find_place in find_places:
-        with suppress(ConfigurationError):
-            places.append(find_place())
-    readers = [
-        package
-        for flow in project.dataflows.values()
-        for package in (*packages_of(flow), *PACKAGES.get(flow.target.format, ()))
-    ]
-    return build_engine(project).with_places(places, readers)
-
-
 def _check_spark(engine: SparkEngine) -> str:
-    """Start Spark, and return its version, where it runs and its packages in a line."""
-    return f"Spark {engine.session().version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
+    """Start Spark, and return its version, where it runs and its packages in a line.
+
+    Raises:
+        ConfigurationError: a Connect server lacks jars.
+    """
+    session = engine.session()
+    missing = missing_packages(session, engine.packages) if engine.remote else []
+    if missing:
+        raise ConfigurationError(
+            f"Spark Connect server {engine.remote}: expected the jars of {', '.join(engine.packages)}, and it lacks "
+            f"{', '.join(missing)}. Start it with the settings that `strandline packages` prints",
+            choices=("strandline packages",),
+        )
+    return f"Spark {session.version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
 
 
 def _check_log_store(engine: SparkEngine) -> str:

@@ -46,6 +46,7 @@ COMMANDS = {
     "late": "Run one step of the sweep for late files.",
     "files": "Hand single files to the next run.",
     "maintain": "Merge a table's small files, and delete old ones.",
+    "packages": "Print the jars and settings that a Spark Connect server needs.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
     "watch": "Load new data every few seconds, in a process that keeps running.",
     "dev": "Open the Dagster UI with a warm engine beside it.",

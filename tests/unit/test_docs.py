@@ -91,6 +91,12 @@ def test_every_block_of_yaml_is_a_valid_part_of_a_project(block: dict[str, Any],
         }
     (tmp_path / "dataflows").mkdir()
     (tmp_path / "platform.yaml").write_text(yaml.safe_dump(settings))
+    routes = (settings.get("alerts") or {}).get("routes", ())
+    flow = flow | {
+        "owners": [*flow.get("owners", ()), *(route["owner"] for route in routes if "owner" in route)],
+        "tags": flow.get("tags", {})
+        | {key: value for route in routes for key, value in route.get("tags", {}).items()},
+    }
     (tmp_path / "dataflows/shown.yaml").write_text(yaml.safe_dump(flow))
     if source.get("table") == "silver/readings":
         (tmp_path / "dataflows/readings.yaml").write_text(yaml.safe_dump(STREAM | {"layer": "silver"}))
