@@ -1,4 +1,4 @@
-"""``strandline packages``: prints the settings of a Spark Connect server that has the jars of a project."""
+"""``strandline packages``: prints the settings of a Spark Connect server for a project."""
 
 from __future__ import annotations
 

@@ -64,18 +64,18 @@ def server_settings(engine: SparkEngine) -> dict[str, str]:
 
 
 def missing_packages(session: SparkSession, packages: Sequence[str]) -> list[str]:
-    """Return the packages of which a running Spark lacks the classes; other packages than ours are not asked for.
+    """Return the packages whose classes a running Spark lacks.
 
-    It does not matter how their jars came: as packages, as files, or in Spark's own folder.
+    Only packages of ``CLASS_OF_PACKAGE`` are looked for. It does not matter how their jars came: as packages, as files, or in Spark's own folder.
     """
-    asked = [package for package in packages if package in CLASS_OF_PACKAGE]
+    known_packages = [package for package in packages if package in CLASS_OF_PACKAGE]
     # Spark's own lookup, which sees the jars that were added to a server; NULL if there is no such class
     lookups = ", ".join(
         f"try_reflect('org.apache.spark.util.Utils', 'classForName', '{CLASS_OF_PACKAGE[package]}', false, false)"
-        for package in asked
+        for package in known_packages
     )
     (answers,) = session.sql(f"SELECT {lookups}").collect()
-    return [package for package, answer in zip(asked, answers, strict=True) if answer is None]
+    return [package for package, answer in zip(known_packages, answers, strict=True) if answer is None]
 
 
 def as_properties(settings: Mapping[str, str]) -> str:
