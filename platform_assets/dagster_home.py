@@ -22,16 +22,19 @@ _NOTE = (
 )
 
 
-def dagster_home(project: Path, environment: Mapping[str, str] = os.environ) -> Path:
+def dagster_home(
+    project: Path, environment: Mapping[str, str] = os.environ, *, env: str | None = None
+) -> Path:
     """Return the folder of a project's runs; create the project's own, with Dagster's settings.
 
     Args:
         project: its folder.
         environment: a DAGSTER_HOME in it wins over the project's own folder.
+        env: the project's environment; each has runs of its own.
     """
     if user_home := environment.get(HOME):
         return Path(user_home)
-    home = project_home(project)
+    home = project_home(project, env)
     home.mkdir(parents=True, exist_ok=True)
     draft = home / f".{_SETTINGS}.{os.getpid()}"
     own_settings = project / _SETTINGS
@@ -60,10 +63,10 @@ def lock_dagster_home(home: Path) -> Iterator[None]:
 
 
 @contextmanager
-def use_dagster_home(project: Path) -> Iterator[Path]:
+def use_dagster_home(project: Path, env: str | None) -> Iterator[Path]:
     """Set DAGSTER_HOME to a project's folder of runs inside the block, also for child processes."""
     previous = os.environ.get(HOME)
-    os.environ[HOME] = str(dagster_home(project))
+    os.environ[HOME] = str(dagster_home(project, env=env))
     try:
         yield Path(os.environ[HOME])
     finally:
@@ -72,10 +75,11 @@ def use_dagster_home(project: Path) -> Iterator[Path]:
             os.environ[HOME] = previous
 
 
-def project_home(project: Path) -> Path:
-    """Return a project's own folder of runs, which may not exist yet.
+def project_home(project: Path, env: str | None = None) -> Path:
+    """Return the own folder of runs of a project's environment, which may not exist yet.
 
     The checkout's own project has it beside its state.
     """
     folder = project.resolve()
-    return (ROOT if folder == ROOT / "platform_assets" else folder) / ".strandline" / "dagster"
+    top = (ROOT if folder == ROOT / "platform_assets" else folder) / ".strandline"
+    return (top / env if env else top) / "dagster"

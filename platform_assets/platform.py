@@ -23,8 +23,12 @@ from resources.watermarks.compaction import RetentionPolicy
 
 def build_engine(project: Project, notify: Callable[[str], None] = lambda line: None) -> SparkEngine:
     """Return a project's Spark engine, with no place attached yet; arguments as in :func:`build_platform`."""
-    settings = project.spark_settings
-    return SparkEngine(settings.master, settings.remote, settings.conf, cache=cache_folder(), notify=notify)
+    settings, conf = project.spark_settings, {}
+    if project.env:  # tables that a user's function saves by name alone
+        conf["spark.sql.warehouse.dir"] = str(project.folder / ".strandline" / project.env / "warehouse")
+    return SparkEngine(
+        settings.master, settings.remote, conf | settings.conf, cache=cache_folder(), notify=notify
+    )
 
 
 def build_platform(project: Project, notify: Callable[[str], None] = lambda line: None) -> Platform:

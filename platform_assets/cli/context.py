@@ -34,12 +34,14 @@ class Context:
 
     Attributes:
         folder: the project folder; None is the default project.
+        env: the environment; None: the one that ``STRANDLINE_ENV`` names, if any.
         as_json: one JSON document on stdout, everything else on stderr.
         now: the clock for plans and comparisons of times, in UTC; None is the real clock.
         results: the stream of the JSON document; None is stdout.
     """
 
     folder: Path | None = None
+    env: str | None = None
     as_json: bool = False
     now: datetime | None = None
     results: TextIO | None = field(default=None, compare=False)
@@ -53,7 +55,7 @@ class Context:
         """
         from platform_assets.project import load_project
 
-        return load_project(self.folder)
+        return load_project(self.folder, env=self.env)
 
     def dataflows(self, names: Sequence[str]) -> list[Dataflow]:
         """Return the dataflows with these names; without names all valid dataflows.
@@ -100,11 +102,12 @@ class Context:
         click.echo(self.hide(text), nl=False)
 
     def offer(self, choices: Sequence[str], indent: int = 2, *, err: bool = False) -> None:
-        """Print commands to choose from, a line each, with the --project of this call.
+        """Print commands to choose from, a line each, with the --project and --env of this call.
 
-        A copied command must not work on another project.
+        A copied command must not work on another project or environment.
         """
         of_project = f" --project {shlex.quote(str(self.folder))}" if self.folder else ""
+        of_project += f" --env {shlex.quote(self.env)}" if self.env else ""
         for choice in choices:
             click.echo(f"{' ' * indent}{choice}{of_project}", err=err)
 
@@ -134,6 +137,9 @@ def shared_options(command: Command) -> Command:
 
     options = (
         _option("--project", "folder", type=_FOLDER, metavar="DIR", help="The project folder."),
+        _option(
+            "--env", "env", metavar="NAME", help="The environment: platform.NAME.yaml over platform.yaml."
+        ),
         _option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
         _option(
             "--now",

@@ -24,6 +24,7 @@ from platform_assets.dagster_home import HOME, PAUSED, dagster_home
 from platform_assets.installation import PACKAGE, working_folder
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
+from platform_assets.project.environments import ENV
 from platform_assets.project.project import SPARK_REMOTE
 from resources.platform.platform import Platform
 from resources.spark.connect_server import ConnectServer
@@ -56,7 +57,7 @@ def command(context: Context, port: int, host: str, paused: bool) -> int:
     project = context.project
     platform = build_platform(project)
     _check_free(host, port)
-    home = dagster_home(project.folder)
+    home = dagster_home(project.folder, env=project.env)
     _print_project(project, home)
     _say(
         "sensors and schedules stay off until you turn them on in the UI"
@@ -73,7 +74,7 @@ def command(context: Context, port: int, host: str, paused: bool) -> int:
                 _say(f"using the Spark Connect server {remote} of the settings")
             else:
                 dev.start_engine(_engine(platform, context))
-            dev.start_dagster(project.folder, host, port, paused=paused)
+            dev.start_dagster(project.folder, host, port, env=project.env, paused=paused)
             while not ended.wait(_CHECK_SECONDS):
                 dev.restart_engine()
     return 0
@@ -104,8 +105,17 @@ class DevProcesses:
         self._engine.start()
         _say(f"Spark Connect server: {self._engine.url} ({self._engine_in_words()})")
 
-    def start_dagster(self, project: Path, host: str, port: int, *, paused: bool = False) -> None:
-        """Start the code server, the daemon and the UI, in that order; ``paused`` leaves sensors off.
+    def start_dagster(
+        self, project: Path, host: str, port: int, *, env: str | None = None, paused: bool = False
+    ) -> None:
+        """Start the code server, the daemon and the UI, in that order.
+
+        Args:
+            project: the project's folder.
+            host: the address of the UI.
+            port: its port.
+            env: the project's environment, which all processes work on.
+            paused: whether sensors stay off.
 
         Raises:
             StrandlineError: if one of them ends before it is ready.
@@ -113,6 +123,7 @@ class DevProcesses:
         from dagster import DagsterInstance
 
         environment = dict(os.environ) | {HOME: str(self.home), "STRANDLINE_PROJECT": str(project.resolve())}
+        environment[ENV] = env or ""
         if paused:
             environment[PAUSED] = "1"
         if self._engine is not None:
@@ -224,7 +235,8 @@ def _engine(platform: Platform, context: Context) -> Any:
 
 def _print_project(project: Project, home: Path) -> None:
     """Print the project's folder, and its dataflows with the broken ones."""
-    _say(f"project: {project.folder}; Dagster's runs: {home}")
+    environment = f"; environment: {project.env}" if project.env else ""
+    _say(f"project: {project.folder}{environment}; Dagster's runs: {home}")
     _say(f"dataflows: {_first_names(list(project.dataflows)) or 'none'}")
     if project.broken:
         _say(f"broken: {_first_names(list(project.broken))} (strandline validate shows all errors)")

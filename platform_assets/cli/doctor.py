@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from uuid import uuid4
 
 import click
@@ -105,7 +104,7 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
     yield PartCheck(
         "project",
         not project.errors,
-        f"{pluralize(len(project.dataflows), 'dataflow')}, {pluralize(len(project.errors), 'error')} in {project.folder}",
+        f"{pluralize(len(project.dataflows), 'dataflow')}, {pluralize(len(project.errors), 'error')} in {project.folder}{f', environment {project.env}' if project.env else ''}",
         "strandline validate" if project.errors else None,
     )
     yield _run_check(
@@ -129,9 +128,7 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
                 partial(_describe_receiver, project, receiver),
                 f"set the variable that {key} names in platform.yaml; Dagster's daemon needs it, too",
             )
-    yield _run_check(
-        "dagster", lambda: _check_dagster(project.folder), "check DAGSTER_HOME and its dagster.yaml"
-    )
+    yield _run_check("dagster", lambda: _check_dagster(project), "check DAGSTER_HOME and its dagster.yaml")
     if not no_spark:
         yield from _check_spark_and_commits(project)
 
@@ -300,7 +297,7 @@ def _check_log_store(engine: SparkEngine) -> str:
     return "Spark commits by conditional puts: if two drivers commit at once, one wins"
 
 
-def _check_dagster(project: Path) -> str:
+def _check_dagster(project: Project) -> str:
     from platform_assets.build import build_definitions  # noqa: F401 - the import is the check
     from platform_assets.cli.running import instance
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -35,6 +34,8 @@ from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
+
+    from platform_assets.project import Project
 
 _NO_FILES = {"late": {"count": 0, "paths": []}, "quarantined": {"count": 0, "files": []}}
 
@@ -164,7 +165,7 @@ def _deletes(log: WatermarkLog, entry: Entry | None) -> dict[str, int]:
 
 
 @contextmanager
-def dagster_runs(project: Path) -> Iterator[DagsterInstance | None]:
+def dagster_runs(project: Project) -> Iterator[DagsterInstance | None]:
     """Yield the Dagster instance with its runs; None without DAGSTER_HOME, or if it cannot be opened."""
     if "DAGSTER_HOME" not in os.environ:
         yield None

@@ -35,7 +35,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     """Show all dataflows: state, watermark, lag, waiting data, last attempt and run, and bad files."""
     flows, broken = context.valid_and_broken(names)
     now = context.now or datetime.now(UTC)
-    with dagster_runs(context.project.folder) as dagster:
+    with dagster_runs(context.project) as dagster:
         gathering = StatusGathering(build_platform(context.project), now, dagster)
         documents, code = collect_results(flows, gathering.status, unknown_status, broken)
     context.emit(documents, lambda: _print(context, documents, gathering.entry_kinds, datetime.now(UTC)))

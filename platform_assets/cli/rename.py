@@ -13,7 +13,7 @@ from partitions.fingerprint import fingerprint
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.installation import DATAFLOWS
 from platform_assets.platform import build_platform
-from platform_assets.project import load_project
+from platform_assets.project import Project, load_project
 from platform_assets.project.checked_file import NAME
 from platform_assets.project.renaming import with_other_table, with_table
 from resources.kinds.spark_stream.folder import STREAMS
@@ -63,7 +63,7 @@ def command(context: Context, old: str, new: str, move_table: bool) -> None:
         _write_atomically(old_file, name_table(old_file.read_text(), table))
         old_file.rename(new_file)
     if move_table:
-        number = _note_move(context.project.folder, old, new)
+        number = _note_move(context.project, old, new)
     delete_log(blobs, old)
     readers = context.project.lineage.readers_of(flow.table) if table != flow.table else ()
     document = {"from": old, "to": new, "number": number, "table": table, "readers": list(readers)}
@@ -96,9 +96,9 @@ def _check_accepted(platform: Platform, flow: Dataflow) -> None:
         )
 
 
-def _note_move(folder: Path, old: str, new: str) -> int:
+def _note_move(before: Project, old: str, new: str) -> int:
     """Append the entry that names the moved table, unless it is there; return the newest number."""
-    project = load_project(folder)
+    project = load_project(before.folder, env=before.env or "")
     (flow,), log = project.named([new]), build_platform(project).log
     newest = log.newest(new)
     if newest is None or fingerprint(flow) == newest.fingerprint:

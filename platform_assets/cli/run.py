@@ -43,7 +43,7 @@ def command(
     if not yes:
         _confirm_future_clock(context, flows)
     requests = _forced_requests(context, flows, force, unit) if force else {}
-    with instance(context.project.folder) as dagster:
+    with instance(context.project) as dagster:
         runner = Runner(context.project, flows, dagster, now=context.now, requests=requests)
         return _load(context, runner, flows, everything=everything)
 

@@ -156,7 +156,7 @@ def _first_failure(result: Any) -> str:
     )
 
 
-def instance(project: Path, *, captures: bool = True) -> AbstractContextManager[DagsterInstance | None]:
+def instance(project: Project, *, captures: bool = True) -> AbstractContextManager[DagsterInstance | None]:
     """Return the Dagster instance of DAGSTER_HOME; None if that is not set.
 
     Args:
@@ -185,11 +185,13 @@ def _unusable_home(error: Exception) -> StrandlineError:
     )
 
 
-def _open_instance(project: Path, home: str, *, captures: bool) -> DagsterInstance:
+def _open_instance(project: Project, home: str, *, captures: bool) -> DagsterInstance:
     from dagster import DagsterInstance
 
-    if Path(home).resolve() == project_home(project):
-        dagster_home(project, {})  # with the settings of `strandline dev`, whichever comes first
+    if Path(home).resolve() == project_home(project.folder, project.env):
+        dagster_home(
+            project.folder, {}, env=project.env
+        )  # with the settings of `strandline dev`, whichever comes first
     if not Path(home).is_absolute():  # which Dagster refuses
         return DagsterInstance.get()
     with lock_dagster_home(Path(home)):

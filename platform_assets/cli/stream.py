@@ -43,7 +43,7 @@ def flush(context: Context, name: str, before: str | None, reason: str | None, y
     watermark = PROFILES[entry.kind].entry_watermark(entry)
     click.echo(f"{name}: entry {entry.number}: {watermark}", err=True)
     (flow,) = context.dataflows([name])
-    with instance(context.project.folder) as dagster:
+    with instance(context.project) as dagster:
         outcome = Runner(context.project, [flow], dagster, now=context.now).run(flow)
     document |= {"number": entry.number, "entry": entry.as_json(short=True), "run": outcome.as_json()}
     context.emit(document, lambda: print_outcome(context, outcome))

@@ -8,26 +8,37 @@ from partitions.errors import ConfigurationError
 from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.project import Project
+from platform_assets.project.all_environments import EnvironmentErrors, check_environments
+from platform_assets.project.errors import ProjectError
 
 
 @click.command("validate")
 @shared_options
 def command(context: Context) -> int:
-    """Check all project files and show everything that is wrong with them."""
+    """Check all project files, in every environment, and show everything that is wrong with them."""
     project = context.project
-    context.emit({"errors": [error.as_json() for error in project.errors]}, lambda: _print(project))
-    return ConfigurationError.exit_code if project.errors else 0
+    checked = check_environments(project)
+    document = {"errors": [_as_json(error, checked) for error in checked.errors]}
+    context.emit(document, lambda: _print(project, checked))
+    return ConfigurationError.exit_code if checked.errors else 0
 
 
-def _print(project: Project) -> None:
-    for error in project.errors:
-        click.echo(error.message)
-    click.echo(_summary(project))
+def _as_json(error: ProjectError, checked: EnvironmentErrors) -> dict[str, object]:
+    return error.as_json() | ({"environments": list(checked.where[error])} if checked.names else {})
 
 
-def _summary(project: Project) -> str:
+def _print(project: Project, checked: EnvironmentErrors) -> None:
+    for error in checked.errors:
+        where = checked.where[error]
+        click.echo(f"{error.message} (environment {', '.join(where)})" if where else error.message)
+    click.echo(_summary(project, checked))
+
+
+def _summary(project: Project, checked: EnvironmentErrors) -> str:
     valid = pluralize(len(project.dataflows), "dataflow")
-    if not project.errors:
-        return f"{project.folder}: {valid}, no errors"
-    files = pluralize(len({error.file for error in project.errors}), "file")
-    return f"{project.folder}: {pluralize(len(project.errors), 'error')} in {files}; {valid} without errors"
+    environments = f"; environments: {', '.join(checked.names)}" if checked.names else ""
+    if not checked.errors:
+        return f"{project.folder}: {valid}, no errors{environments}"
+    files = pluralize(len({error.file for error in checked.errors}), "file")
+    errors = pluralize(len(checked.errors), "error")
+    return f"{project.folder}: {errors} in {files}; {valid} without errors{environments}"

@@ -42,20 +42,23 @@ def command(context: Context, names: tuple[str, ...], every: float, runs: int) -
     if context.now is not None:
         raise click.UsageError("--now: expected no --now, since `watch` uses this machine's clock")
     context.dataflows(names)  # reports wrong names or settings before anything is opened
-    folder = context.project.folder
+    folder, env = context.project.folder, context.project.env
     with ExitStack() as stack:
         wake_bell = stack.enter_context(wake_signal())
         ended = stack.enter_context(catch_end_signals(wake_bell.ring))
-        lock = project_home(folder).parent / "watch.lock"
+        lock = project_home(folder, env).parent / "watch.lock"
         stack.enter_context(single_process(lock, "`strandline watch` of this project"))
-        home = stack.enter_context(use_dagster_home(folder))
-        dagster = stack.enter_context(instance(folder, captures=False))
+        home = stack.enter_context(use_dagster_home(folder, env))
+        dagster = stack.enter_context(instance(context.project, captures=False))
         assert dagster is not None, "use_dagster_home has set DAGSTER_HOME"
         watch = Watch(context, names, dagster, runs, wake_bell.ring)
         stack.callback(watch.end)
         events = stack.enter_context(FileEvents.ringing(wake_bell.ring))
         with suppress(OSError):
-            click.echo(f"watching {', '.join(watch.names)}, every {every:g} s; Dagster's runs: {home}")
+            environment = f"; environment: {env}" if env else ""
+            click.echo(
+                f"watching {', '.join(watch.names)}, every {every:g} s{environment}; Dagster's runs: {home}"
+            )
         while not ended.is_set():
             started = time.monotonic()
             watch.run_new_work(ended.is_set)

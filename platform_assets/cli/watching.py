@@ -87,7 +87,7 @@ class Watch:
         state = _file_states(folder)
         self._files = ProjectFileStates(state, state)
         self._looks = SourcePoller(self._find_work)
-        self._use_project(load_project(folder))
+        self._use_project(load_project(folder, env=self.context.project.env or ""))
 
     @property
     def names(self) -> list[str]:
@@ -256,7 +256,7 @@ class Watch:
         if not is_due:
             return
         try:
-            project = load_project(folder)
+            project = load_project(folder, env=self._project.env or "")
             _ = project.settings
             self._use_project(project)
             self._files = self._files.after_read()
@@ -294,7 +294,7 @@ def _progress(entry: Entry | None) -> str:
 
 def _file_states(folder: Path) -> tuple[tuple[str, int, int], ...]:
     states = []
-    for file in [folder / "platform.yaml", *sorted((folder / "dataflows").glob("**/*.yaml"))]:
+    for file in [*sorted(folder.glob("platform*.yaml")), *sorted((folder / "dataflows").glob("**/*.yaml"))]:
         with suppress(OSError):  # removed just now, or missing
             status = file.stat()
             states.append((str(file), status.st_mtime_ns, status.st_size))

@@ -36,7 +36,7 @@ def command(context: Context, name: str, subject: str | None) -> None:
     if subject is not None:
         answer = profile_of(flow).explain(platform, flow, subject, now)
     else:
-        with dagster_runs(context.project.folder) as dagster:
+        with dagster_runs(context.project) as dagster:
             next_run = _next_run(platform, flow, now, dagster)
             answer = why_now(platform, flow, now, RunHistory(platform.log, dagster), next_run)
     context.emit(answer.as_json(), lambda: _print(context, answer))

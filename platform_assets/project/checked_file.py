@@ -13,8 +13,15 @@ from pydantic import ValidationError
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Model
+from platform_assets.installation import SETTINGS
 from platform_assets.project.document import Key, YamlDocument, value_at
 from platform_assets.project.env_reference import FromEnvironment
+from platform_assets.project.environments import (
+    STATE_AND_LAKE,
+    default_place,
+    merge_documents,
+    settings_file,
+)
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.resolving import hide_texts, resolve_values
 from platform_assets.project.secret_keys import display_value, literal_secrets
@@ -75,10 +82,21 @@ class Checked(Generic[M]):
         return any(".".join(parts[: end + 1]) in self._keys_with_errors for end in range(len(parts)))
 
 
-def read_settings(path: Path, environment: Mapping[str, str]) -> Checked[Settings]:
-    """Read ``platform.yaml``; a missing file has all defaults."""
-    document = _document(path, path.name) if path.exists() else YamlDocument(path.name)
-    return _check_file(Checked(document), Settings, environment, {})
+def read_settings(folder: Path, env: str | None, environment: Mapping[str, str]) -> Checked[Settings]:
+    """Read the settings of an environment; None: ``platform.yaml`` alone. A missing file has all defaults."""
+    defaults = {name: default_place(name, env) for name in STATE_AND_LAKE} if env else {}
+    document = settings_document(folder, env)
+    return _check_file(Checked(document), Settings, environment, {}, lambda value: defaults | value)
+
+
+def settings_document(folder: Path, env: str | None) -> YamlDocument:
+    """Return the files of an environment's settings as plain values; None: ``platform.yaml`` alone."""
+    path = folder / SETTINGS
+    base = _document(path, path.name) if path.exists() else YamlDocument(path.name)
+    if env is None:
+        return base
+    own = settings_file(env)
+    return merge_documents(base, _document(folder / own, own))
 
 
 def read_dataflow(

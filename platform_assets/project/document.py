@@ -22,6 +22,7 @@ class YamlDocument:
         file: its path relative to the project folder.
         value: the root mapping; empty if the file is empty or cannot be read.
         positions: the positions of all keys and list items.
+        files: the files of the positions that stand in another file.
         errors: its mistakes as YAML.
         readable: False if the text is not YAML at all, so that no key can be checked.
     """
@@ -29,6 +30,7 @@ class YamlDocument:
     file: str
     value: dict[str, Any] = field(default_factory=dict, repr=False)
     positions: dict[Key, TextPosition] = field(default_factory=dict, repr=False)
+    files: dict[Key, str] = field(default_factory=dict, repr=False)
     errors: list[ProjectError] = field(default_factory=list)
     readable: bool = True
 
@@ -54,9 +56,17 @@ class YamlDocument:
 
     def line(self, key: Key) -> int:
         """Return the line of a key, or of the nearest key above it."""
+        key = self._written_key(key)
+        return self.positions[key].line if key else 1
+
+    def file_of(self, key: Key) -> str:
+        """Return the file that a key, or the nearest key above it, stands in."""
+        return self.files.get(self._written_key(key), self.file)
+
+    def _written_key(self, key: Key) -> Key:
         while key and key not in self.positions:
             key = key[:-1]
-        return self.positions[key].line if key else 1
+        return key
 
     def get(self, key: Key, default: Any = None) -> Any:
         """Return the value at a key."""
@@ -68,7 +78,7 @@ class YamlDocument:
 
     def error(self, key: Key, actual: str, expected: str, nearest: str | None = None) -> ProjectError:
         """Return an error at a key."""
-        return ProjectError(self.file, self.line(key), dotted(key), actual, expected, nearest)
+        return ProjectError(self.file_of(key), self.line(key), dotted(key), actual, expected, nearest)
 
 
 def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:

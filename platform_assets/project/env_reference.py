@@ -45,6 +45,11 @@ class EnvRef:
         return environment.get(self.name) or None
 
 
+def is_reference(value: Any) -> bool:
+    """Return whether a value of a file stands for a text that is looked up elsewhere."""
+    return EnvRef.of(value) is not None
+
+
 class FromEnvironment(str):
     """A text from the environment: used like any text, never shown by repr."""
 

@@ -46,6 +46,10 @@ class ProjectError:
         return {"found" if name == "actual" else name: value for name, value in fields.items()}
 
 
+class UnsetVariable(ProjectError):
+    """A variable of the environment that is not set here, and may be set where the project runs."""
+
+
 class InvalidProject(ConfigurationError):
     """Raised if project files have errors.
 

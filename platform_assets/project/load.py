@@ -12,7 +12,13 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.installation import DATAFLOWS, SETTINGS, default_project, is_project
 from platform_assets.project.alert_routes import check_alert_routes
-from platform_assets.project.checked_file import NAME, Checked, read_dataflow, read_settings
+from platform_assets.project.checked_file import (
+    NAME,
+    Checked,
+    read_dataflow,
+    read_settings,
+    settings_document,
+)
 from platform_assets.project.cross_checks import (
     check_assets,
     check_cycles,
@@ -21,8 +27,15 @@ from platform_assets.project.cross_checks import (
     check_tables,
     check_waiting,
 )
+from platform_assets.project.environments import (
+    choose_environment,
+    environment_names,
+    shared_places,
+    wrong_names,
+)
 from platform_assets.project.errors import ProjectError, sorted_errors
 from platform_assets.project.look_backs import look_backs_of, with_look_back
+from platform_assets.project.places import place_key
 from platform_assets.project.project import DataflowNames, Project
 from platform_assets.project.settings import Settings
 from platform_assets.project.table_formats import with_format
@@ -31,20 +44,24 @@ PROJECT = "STRANDLINE_PROJECT"
 """The environment variable that names the project folder."""
 
 
-def load_project(folder: Path | None = None, *, environment: Mapping[str, str] | None = None) -> Project:
+def load_project(
+    folder: Path | None = None, *, env: str | None = None, environment: Mapping[str, str] | None = None
+) -> Project:
     """Load a project; errors in its files are part of the result and are not raised.
 
     Args:
         folder: the project folder; None: ``STRANDLINE_PROJECT``, else the working folder. In a checkout, a
             working folder without a project means ``platform_assets``.
+        env: the environment; None: ``STRANDLINE_ENV``, else none; "": none, whatever that names.
         environment: the variables that ``{env: NAME}`` refers to; None: those of the process.
 
     Raises:
-        ConfigurationError: if the folder does not exist or holds no project.
+        ConfigurationError: if the folder does not exist, holds no project, or not the environment.
     """
     environment = os.environ if environment is None else environment
     folder = _folder(folder, environment)
-    settings = read_settings(folder / SETTINGS, environment)
+    env = choose_environment(folder, env, environment)
+    settings = read_settings(folder, env, environment)
     paths, misplaced = _dataflow_files(folder)
     look_backs = look_backs_of(settings.value)
 
@@ -53,6 +70,7 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
 
     flows = [read_dataflow(path, _relative(path, folder), environment, complete) for path in paths]
     check_settings(settings)
+    _check_places_apart(settings, env, folder)
     for flow in flows:
         check_dataflow(flow, settings, folder)
     check_tables(flows)
@@ -60,12 +78,22 @@ def load_project(folder: Path | None = None, *, environment: Mapping[str, str] |
     check_cycles(flows)
     check_waiting(flows)
     check_alert_routes(settings, flows)
-    settings.add(_wrong_endings([folder / "platform.yml"], folder))
-    return _project(folder, settings, flows, misplaced, environment)
+    settings.add(_wrong_endings([folder / "platform.yml", *sorted(folder.glob("platform.*.yml"))], folder))
+    settings.add(wrong_names(folder))
+    return _project(folder, env, settings, flows, misplaced, environment)
+
+
+def _check_places_apart(settings: Checked[Settings], env: str | None, folder: Path) -> None:
+    """Refuse a state or lake that another environment of the project has, too."""
+    names = [None, *environment_names(folder)]
+    others = {name: settings_document(folder, name) for name in names if name != env}
+    for key, actual, expected in shared_places(settings.document, env, others, folder):
+        settings.refuse(place_key(settings, key), actual, expected)
 
 
 def _project(
     folder: Path,
+    env: str | None,
     settings: Checked[Settings],
     flows: Sequence[Checked[Dataflow]],
     misplaced: Sequence[ProjectError],
@@ -78,6 +106,7 @@ def _project(
         broken.setdefault(_asset_name(error.file), []).append(error)
     return Project(
         folder=folder,
+        env=env,
         dataflows=dict(sorted(dataflows.items())),
         broken={name: errors for name, errors in sorted(broken.items()) if name not in dataflows},
         errors=sorted_errors([*settings.errors, *file_errors]),

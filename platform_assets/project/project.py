@@ -50,12 +50,14 @@ class Project:
         broken: the errors of each dataflow file with errors, by a name that Dagster accepts: the file's stem,
             or a form of it. Never a name of ``dataflows``.
         errors: all errors, sorted by file and line.
+        env: the name of its environment; None: platform.yaml alone.
     """
 
     folder: Path
     dataflows: Mapping[str, Dataflow]
     broken: Mapping[str, Sequence[ProjectError]]
     errors: Sequence[ProjectError]
+    env: str | None = None
     _settings: Settings | None = None
     _names_by_dataflow: Mapping[str, DataflowNames] = field(default_factory=dict)
     _environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from partitions.model import Model
 from platform_assets.project.document import Key, YamlDocument
 from platform_assets.project.env_reference import EnvRef, FromEnvironment
-from platform_assets.project.errors import ProjectError
+from platform_assets.project.errors import ProjectError, UnsetVariable
 from platform_assets.project.shapes import Shapes, alternatives, below, takes_text
 
 
@@ -50,7 +50,10 @@ def resolve_values(
         text = reference.look_up(environment)
         if text is None:
             expected = f"the environment variable {reference.name} to be set and not empty"
-            result.errors.append(document.error(key, repr(reference), expected))
+            error = document.error(key, repr(reference), expected)
+            result.errors.append(
+                UnsetVariable(error.file, error.line, error.key, error.actual, error.expected)
+            )
             return document.get(key)
         result.texts[key] = FromEnvironment(text, reference.name)
         return text

@@ -87,9 +87,9 @@ def readme(project: str, name: str, dataflow: str) -> str:
         dataflow: the text of that dataflow.
     """
     definition: dict[str, Any] = yaml.safe_load(dataflow)
-    source, kind = definition["source"], definition["watermark"]["type"]
-    is_sampled = source["type"] == "files" and source["path"] == "./landing" and kind in _SAMPLES
-    before = _BEFORE["landing" if is_sampled else source["type"]].format(
+    source = definition["source"]
+    sample = _SAMPLES.get(definition["watermark"]["type"]) if source.get("path") == "./landing" else None
+    before = _BEFORE["landing" if sample else source["type"]].format(
         name=name,
         connection=source.get("connection"),
         module=str(source.get("function")).partition(":")[0],
@@ -100,5 +100,5 @@ def readme(project: str, name: str, dataflow: str) -> str:
         layer=definition.get("layer", "bronze"),
         pad=" " * max(1, 11 - len(name)),
         before=before,
-        sample=_SAMPLES[kind] if is_sampled else "",
+        sample=sample or "",
     )
