@@ -19,8 +19,9 @@ import click
 
 from partitions.errors import StrandlineError
 from platform_assets.cli.context import Context, shared_options
+from platform_assets.cli.metrics_gathering import metrics_options, serve_metrics
 from platform_assets.cli.signals import catch_end_signals
-from platform_assets.dagster_home import HOME, PAUSED, dagster_home
+from platform_assets.dagster_home import HOME, PAUSED, use_dagster_home
 from platform_assets.installation import PACKAGE, working_folder
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
@@ -51,20 +52,24 @@ _SHOWN = 20
     "--host", default="127.0.0.1", show_default=True, help="Address that the UI listens on; it has no login."
 )
 @click.option("--paused", is_flag=True, help="Leave sensors and schedules off until you turn them on.")
+@metrics_options
 @shared_options
-def command(context: Context, port: int, host: str, paused: bool) -> int:
+def command(
+    context: Context, port: int, host: str, paused: bool, metrics_port: int | None, metrics_host: str
+) -> int:
     """Open the Dagster UI on this machine, with a warm engine. Ctrl-C stops both."""
     project = context.project
     platform = build_platform(project)
     _check_free(host, port)
-    home = dagster_home(project.folder, env=project.env)
-    _print_project(project, home)
-    _say(
-        "sensors and schedules stay off until you turn them on in the UI"
-        if paused
-        else "sensors and schedules start with the UI, and load what is new (--paused leaves them off)"
-    )
     with catch_end_signals() as ended, ExitStack() as stack:
+        home = stack.enter_context(use_dagster_home(project.folder, project.env))
+        _print_project(project, home)
+        _say(
+            "sensors and schedules stay off until you turn them on in the UI"
+            if paused
+            else "sensors and schedules start with the UI, and load what is new (--paused leaves them off)"
+        )
+        stack.enter_context(serve_metrics(project, (), metrics_host, metrics_port, _say))
         dev = DevProcesses(home, ended.is_set)
         stack.callback(dev.end)
         stack.callback(_say, "stopping …")

@@ -20,6 +20,7 @@ from platform_assets.cli.waiting import UNKNOWN, WaitingWork
 from platform_assets.file_views import late_and_quarantined_files
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import CountsRowsSetAside, FindsLateFiles, HasStreamStatus
+from resources.alerts.last_loads import LastLoads
 from resources.dagster.run_history import RunHistory
 from resources.kinds.path.sweep import LateFiles
 from resources.loop.lease import describe_holder
@@ -29,7 +30,7 @@ from resources.platform.platform import Platform
 from resources.replay.isolated.chunks import isolated_json
 from resources.replay.isolated.standing import stored_replays
 from resources.watermarks.deleted_rows import deletes_in_force
-from resources.watermarks.entry import Entry
+from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class StatusGathering:
         """Share what is found out about servers and runs between the dataflows."""
         self._waiting = WaitingWork(self.platform, self.now)
         self._history = RunHistory(self.platform.log, self.dagster)
+        self._loads = LastLoads()
 
     def status(self, flow: Dataflow) -> dict[str, Any]:
         """Return the status of a dataflow (docs/reference/cli.md).
@@ -77,6 +79,7 @@ class StatusGathering:
         return {
             **_identity(flow),
             **_state_columns(entry, stream, self.now),
+            "last_load": self._last_load(flow.name, entry),
             "last_attempt": _attempt_json(log, flow.name, attempt),
             "waiting": self._waiting.of(flow, entry),
             **late_and_quarantined_files(log, entry, _late_files(log, flow, entry, self.now)),
@@ -88,10 +91,17 @@ class StatusGathering:
             "replays": [isolated_json(log, aside) for aside in stored_replays(log, flow.name)],
         }
 
+    def _last_load(self, dataflow: str, entry: Entry | None) -> str | None:
+        """Return the time of the newest entry that loaded something; None if there is none."""
+        if entry is None or entry.why in LOADS:
+            return entry.time if entry else None
+        return self._loads.time(self.platform.log, dataflow)
+
 
 def unknown_status(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     """Return the status of a dataflow whose log cannot be read."""
-    unknown = {"state_number": None, "watermark": None, "lag_seconds": None, "last_run": None}
+    state_columns = ("state_number", "watermark", "total_rows", "loaded_rows", "lag_seconds", "last_run")
+    unknown = dict.fromkeys((*state_columns, "last_load"))
     defaults: dict[str, Any] = {
         "last_attempt": None,
         "waiting": UNKNOWN,
@@ -123,6 +133,8 @@ def _state_columns(entry: Entry | None, stream: dict[str, Any] | None, now: date
     return {
         "state_number": entry.number if entry else 0,
         "watermark": entry_document.get("watermark"),
+        "total_rows": entry.total_rows if entry else 0,
+        "loaded_rows": entry.loaded_rows if entry else 0,
         "lag_seconds": stream["watermark_lag_seconds"]
         if stream
         else round(now.timestamp() - entry.modified / 1000, 3)

@@ -48,6 +48,7 @@ COMMANDS = {
     "maintain": "Merge a table's small files, and delete old ones.",
     "packages": "Print the jars and settings that a Spark Connect server needs.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
+    "metrics": "Print Prometheus' metrics of every dataflow.",
     "watch": "Load new data every few seconds, in a process that keeps running.",
     "dev": "Open the Dagster UI with a warm engine beside it.",
 }

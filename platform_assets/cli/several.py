@@ -20,6 +20,8 @@ def collect_results(
     answer: Callable[[Dataflow], dict[str, Any]],
     failed: Callable[[Dataflow, StrandlineError], dict[str, Any]],
     broken: Mapping[str, StrandlineError] = MappingProxyType({}),
+    *,
+    raises_alone: bool = True,
 ) -> tuple[list[dict[str, Any]], int]:
     """Return an answer for every dataflow; a dataflow's error becomes its answer.
 
@@ -29,6 +31,7 @@ def collect_results(
         failed: returns the answer for a failed dataflow.
         broken: the errors of invalid files; each has an answer, and the exit code is that of wrong project
         files.
+        raises_alone: whether the error of the only dataflow is raised if it is one of those below.
 
     Returns:
         the answers, those of broken files last, and the exit code.
@@ -42,7 +45,7 @@ def collect_results(
         try:
             documents.append(answer(flow))
         except StrandlineError as error:
-            if len(flows) == 1 and not broken and error.exit_code in _ALONE:
+            if raises_alone and len(flows) == 1 and not broken and error.exit_code in _ALONE:
                 raise
             documents.append(failed(flow, error))
             codes.append(error.exit_code)

@@ -8,7 +8,8 @@ from contextlib import ExitStack, suppress
 import click
 
 from platform_assets.cli.context import Context, shared_options
-from platform_assets.cli.running import instance
+from platform_assets.cli.metrics_gathering import metrics_options, serve_metrics
+from platform_assets.cli.running import instance, print_progress
 from platform_assets.cli.signals import catch_end_signals
 from platform_assets.cli.watching import Watch
 from platform_assets.dagster_home import project_home, use_dagster_home
@@ -36,8 +37,16 @@ _SETTLED = 0.1
     type=click.IntRange(1),
     help="The most dataflows that are loaded at once.",
 )
+@metrics_options
 @shared_options
-def command(context: Context, names: tuple[str, ...], every: float, runs: int) -> int:
+def command(
+    context: Context,
+    names: tuple[str, ...],
+    every: float,
+    runs: int,
+    metrics_port: int | None,
+    metrics_host: str,
+) -> int:
     """Load new data seconds after it arrives. Ctrl-C stops it after the runs in progress."""
     if context.now is not None:
         raise click.UsageError("--now: expected no --now, since `watch` uses this machine's clock")
@@ -54,6 +63,7 @@ def command(context: Context, names: tuple[str, ...], every: float, runs: int) -
         watch = Watch(context, names, dagster, runs, wake_bell.ring)
         stack.callback(watch.end)
         events = stack.enter_context(FileEvents.ringing(wake_bell.ring))
+        stack.enter_context(serve_metrics(context.project, names, metrics_host, metrics_port, print_progress))
         with suppress(OSError):
             environment = f"; environment: {env}" if env else ""
             click.echo(

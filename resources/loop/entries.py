@@ -57,6 +57,7 @@ def loaded_entry(
         withheld=dict(withheld) if withheld else None,
         total_withheld=(before.total_withheld if before else 0) + sum((withheld or {}).values()),
         total_rows=rows + commit.rows - (commit.removed or 0),
+        loaded_rows=(before.loaded_rows if before else 0) + commit.rows,
         total_files=max(0, files + new_files),
         lost_rows=before.lost_rows if before and keeps else 0,
         modified=intent.modified if intent.modified is not None else before and before.modified,

@@ -48,6 +48,8 @@ class Attempt:
         one did not fail.
         run_id: Dagster's.
         failed_looks: how many looks have failed since the last run or look that did not; 0 of a run.
+        failures: how many runs and looks have failed one after the other; 0 if the last one did not fail.
+        seconds: how long the run took; None of a look, and of a run that has not ended.
     """
 
     time: str
@@ -56,6 +58,8 @@ class Attempt:
     failing_since: str | None = None
     run_id: str | None = None
     failed_looks: int = 0
+    failures: int = 0
+    seconds: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the public JSON form (docs/reference/cli.md)."""
@@ -110,6 +114,11 @@ class AttemptNote:
         ]
         return min(since, default=None)
 
+    @property
+    def failures(self) -> int:
+        """How many runs and looks have failed one after the other."""
+        return self.last.failures if self.last else 0
+
 
 def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
     """Note how a run ended; if the store failed, or fails now, the previous note stays."""
@@ -117,9 +126,19 @@ def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
         return  # the store has just failed, and would be waited for once more
     now, status = utc_now(), outcome.status
     with suppress(StrandlineError):
-        since = AttemptNote.read(log, outcome.dataflow).failing_since if outcome.error else None
+        before = AttemptNote.read(log, outcome.dataflow) if outcome.error else AttemptNote()
+        since = before.failing_since
         since = (since or now) if status in _BAD else since if status in _UNDECIDED else None
-        attempt = Attempt(now, status, error_json(outcome.error), since, outcome.run_id)
+        failures = before.failures + 1 if status in _BAD else before.failures if status in _UNDECIDED else 0
+        attempt = Attempt(
+            now,
+            status,
+            error_json(outcome.error),
+            since,
+            outcome.run_id,
+            failures=failures,
+            seconds=round(outcome.seconds, 3),
+        )
         source_failed = isinstance(outcome.error, SourceError) and outcome.plan is None
         AttemptNote(attempt, source_failed=source_failed).put(log, outcome.dataflow)
 
@@ -127,8 +146,11 @@ def note_attempt(log: WatermarkLog, outcome: Outcome) -> None:
 def note_stop(log: WatermarkLog, dataflow: str, run_id: str | None = None) -> None:
     """Note that the user stopped a run; the next run finishes a slice that it has left open."""
     with suppress(StrandlineError):
-        since = AttemptNote.read(log, dataflow).failing_since
-        AttemptNote(Attempt(utc_now(), "stopped", failing_since=since, run_id=run_id)).put(log, dataflow)
+        note = AttemptNote.read(log, dataflow)
+        stopped = Attempt(
+            utc_now(), "stopped", failing_since=note.failing_since, run_id=run_id, failures=note.failures
+        )
+        AttemptNote(stopped).put(log, dataflow)
 
 
 def noted_look(
@@ -177,7 +199,14 @@ def _note_failed_look(log: WatermarkLog, dataflow: str, error: Exception) -> Att
     with suppress(StrandlineError):
         note = AttemptNote.read(log, dataflow)
         count = 1 + (note.look.failed_looks if note.look else 0)
-        look = Attempt(now, status, error_json(error), note.failing_since or now, failed_looks=count)
+        look = Attempt(
+            now,
+            status,
+            error_json(error),
+            note.failing_since or now,
+            failed_looks=count,
+            failures=note.failures + 1,
+        )
         replace(note, look=look).put(log, dataflow)
         return look
     return None

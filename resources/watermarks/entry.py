@@ -64,6 +64,7 @@ class Entry(StoredRecord):
         lower: sentinel JSON text of the lower bound (exclusive); None on a first run.
         upper: sentinel JSON text of the upper bound (inclusive).
         total_rows: rows of this and all earlier entries since the last reset; likewise total_files.
+        loaded_rows: rows that all loads have written so far, replays too; it never falls.
         lost_rows: rows that loads had written and the table lacked when a decision last took it as it is,
         which total_rows leaves out; "unknown" if nothing told how many.
         modified: modification time of the slice's newest file, epoch milliseconds by the source's clock.
@@ -128,6 +129,7 @@ class Entry(StoredRecord):
     rows: int = 0
     files: int = 0
     total_rows: int = 0
+    loaded_rows: int = 0
     total_files: int = 0
     lost_rows: int | Literal["unknown"] = 0
     modified: int | None = None

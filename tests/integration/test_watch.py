@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from dagster import AssetKey, DagsterInstance, DagsterRunStatus
@@ -23,7 +24,7 @@ from platform_assets.dagster_home import lock_dagster_home
 from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
 from resources.dagster.unreported_entries import DATAFLOW_TAG
-from resources.spark.connect_server import ConnectServer
+from resources.spark.connect_server import ConnectServer, free_port
 from resources.spark.engine import SparkEngine
 from resources.watch.single_process import single_process
 from tests.integration.conftest import MakeFeed
@@ -91,13 +92,17 @@ def short(make_feed: MakeFeed) -> Feed:
 def test_arrivals(short: Feed) -> None:
     """What arrives is loaded and shown in Dagster; one run for each arrival, and none for nothing."""
     told: list[str] = []
-    with watching(short, told=told):
+    port = free_port()
+    with watching(short, "--metrics-port", str(port), told=told):
         short.put("2.ndjson", 2)
         until(lambda: [run.status for run in runs(short)] == [DagsterRunStatus.SUCCESS])
         assert short.ids == [1, 2]
         short.put("3.ndjson", 3)
         until(lambda: short.ids == [1, 2, 3])
         time.sleep(1)  # looks that find nothing
+        with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            scraped = answer.read().decode()
+        assert 'strandline_loaded_rows_total{dataflow="flow"} 3.0' in scraped
     assert [run.status for run in runs(short)] == [DagsterRunStatus.SUCCESS] * 2
     assert told == ["committed"] * 2  # a line of JSON for each, and nothing else on stdout
     with DagsterInstance.from_config(str(short.folder / ".strandline" / "dagster")) as instance:
