@@ -46,6 +46,7 @@ COMMANDS = {
     "late": "Run one step of the sweep for late files.",
     "files": "Hand single files to the next run.",
     "maintain": "Merge a table's small files, and delete old ones.",
+    "prepare": "Fetch Spark's jars, and let Spark start faster on this machine.",
     "packages": "Print the jars and settings that a Spark Connect server needs.",
     "doctor": "Check Java, Spark, state, lake, sources and Dagster.",
     "metrics": "Print Prometheus' metrics of every dataflow.",

@@ -270,6 +270,22 @@ def test_three_commands_lead_from_nothing_to_rows_in_a_table(installed: Installe
 
 
 @pytest.mark.full
+def test_prepare_fetches_jars_and_makes_the_archive_of_a_new_machine(
+    installed: Installed, tmp_path: Path
+) -> None:
+    installed.environment["XDG_CACHE_HOME"], before = str(tmp_path), installed.environment["XDG_CACHE_HOME"]
+    try:
+        prepared = installed.json("prepare", "--project", "loads")
+        (archive,) = (tmp_path / "strandline").glob("spark-*.jsa")
+        assert int(archive.with_suffix(".size").read_text()) == archive.stat().st_size
+        assert prepared["problem"] is None
+        assert any("delta-spark" in jar for jar in prepared["jars"])
+        assert installed.json("prepare", "--project", "loads") == prepared
+    finally:
+        installed.environment["XDG_CACHE_HOME"] = before
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("way", ["code location", "merged", "component"])
 def test_a_job_of_each_way_into_dagster_loads_what_has_come(
     installed: Installed, component: Path, tmp_path: Path, way: str
