@@ -53,7 +53,7 @@ def is_prepared(cache: Path, packages: Sequence[str], archive: Path) -> bool:
 def prepare_spark(
     cache: Path, packages: Sequence[str], archive: Path, log: Path, notify: Callable[[str], None]
 ) -> Preparation:
-    """Start Spark once with some packages, so that Ivy fetches them, and make the archive if it is missing.
+    """Start Spark once, so that Ivy fetches jars, and make the archive if it is missing.
 
     Args:
         cache: the folder of lists of jars.
