@@ -27,7 +27,7 @@ from partitions.instants import time_text
 from partitions.path.skipped import SKIPPED
 from partitions.plan import pluralize
 from partitions.sentinels import serialise
-from platform_assets.factory.dagster_names import table_key, watermark_key
+from platform_assets.factory.dagster_names import table_key
 from platform_assets.run_metadata import error_metadata
 from platform_assets.why_now import why_now
 from platform_assets.words import in_words
@@ -83,7 +83,7 @@ def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     """Return the run checks that every kind has."""
     monotone = AssetCheckSpec(
         "watermark_monotone",
-        asset=watermark_key(dataflow.name),
+        asset=table_key(dataflow),
         description="No part of the watermark went down in this run.",
     )
     accounted = AssetCheckSpec(
@@ -109,7 +109,7 @@ def _check_monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) ->
     result = AssetCheckResult(
         passed=platform.kind(dataflow).planning.covers(after, before),
         check_name="watermark_monotone",
-        asset_key=watermark_key(dataflow.name),
+        asset_key=table_key(dataflow),
         metadata={
             "before": in_words(dataflow.kind, outcome.before),
             "after": in_words(dataflow.kind, outcome.after),

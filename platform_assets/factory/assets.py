@@ -45,6 +45,9 @@ from resources.dagster.io_managers import Load, TableIOManager, WatermarkIOManag
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.platform.platform import Platform
 
+WATERMARK_GROUP = "watermarks"
+"""The group of all watermarks, so that a layer's group shows one asset for each dataflow."""
+
 _ICONS = {"delta": "deltalake"}
 """Names of Dagster's icons for formats where they differ."""
 
@@ -169,10 +172,11 @@ def _outs(dataflow: Dataflow, platform: Platform, side_table: SideTable | None) 
         "watermark": AssetOut(
             key=watermark_key(dataflow.name),
             io_manager_key=WATERMARK_MANAGER,
-            description=f"How far {dataflow.name} is loaded: its {dataflow.kind} watermark, from the watermark log.",
+            description=f"How far {dataflow.name} is loaded and what is missing, by its {dataflow.kind} watermark. "
+            f"Whether runs succeed, and why one fails, is on the page of its table, {dataflow.asset}.",
             kinds={"json"},
             metadata=yaml,
-            **common,
+            **{**common, "freshness_policy": None, "group_name": WATERMARK_GROUP},
         ),
     }
     if side_table is not None:

@@ -89,7 +89,7 @@ def test_each_dataflow_runs_after_those_whose_tables_it_reads_however_they_are_n
             2 * ["load_by_kind", "load_daily", f"load_{NAME}"]
         )
         keys = [AssetCheckKey(AssetKey(["silver", "daily"]), "rows_accounted")]
-        keys += [AssetCheckKey(AssetKey(["watermark", "daily"]), "watermark_monotone")]
+        keys += [AssetCheckKey(AssetKey(["silver", "daily"]), "watermark_monotone")]
         found = instance.event_log_storage.get_latest_asset_check_execution_by_key(keys)
         assert [found[key].status.value for key in keys] == ["SUCCEEDED", "SUCCEEDED"]
         days = instance.get_materialized_partitions(AssetKey(["gold", "by_kind"]))

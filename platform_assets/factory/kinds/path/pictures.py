@@ -11,8 +11,10 @@ from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 from partitions.path.ledger import FileCounts
 from partitions.path.ledger_partitions import LedgerPartition
 from partitions.plan import pluralize
-from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
+from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, Mark, chart
 from resources.kinds.path.arrivals import DayArrivals
+
+_LEGEND = {FULL: "green is loaded", PART: "yellow late", FAILED: "red in quarantine"}
 
 _FEWEST, _MOST, _HIGH = 14, 60, 10
 """The fewest and most days that are drawn, and the cells of the highest bar."""
@@ -61,10 +63,14 @@ def arrivals_picture(days: Mapping[str, DayArrivals], today: date) -> str:
     bars = [days.get(day, DayArrivals()) for day in drawn_days]
     most_files = max(sum(bar) for bar in bars) or 1
     columns = [_bar(bar, most_files) for bar in bars]
-    image = png_data_uri([list(row) for row in zip(*columns, strict=True)])
-    fullest, total = pluralize(most_files, "file"), sum(map(sum, bars))
-    legend = f"green: loaded, yellow: late, red: in quarantine; days in UTC from {drawn_days[0]} to {drawn_days[-1]}; {pluralize(total, 'file')}, {fullest} on the fullest day"
-    return f"![arrivals]({image})\n\n{legend}"
+    cells = [list(row) for row in zip(*columns, strict=True)]
+    names = {0: pluralize(most_files, "file"), _HIGH - 1: "0"}
+    marks = range(count - 1, -1, -max(7, -(-count // 4 // 7) * 7))
+    ticks = [Mark(number + 0.5, f"{date.fromisoformat(drawn_days[number]):%b %-d}") for number in marks]
+    image = chart("arrivals", cells, names, ticks[::-1], row_height=8, gap=1)
+    parts = [text for value, text in _LEGEND.items() if any(value in row for row in cells)]
+    total = pluralize(sum(map(sum, bars)), "file")
+    return f"{image}\n\n{', '.join(parts).capitalize()}. Files by day in UTC, {total} in all."
 
 
 def _bar(day: DayArrivals, most_files: int) -> list[int]:

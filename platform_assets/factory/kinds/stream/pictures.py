@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from dagster import MetadataValue
 
 from partitions.dataflow import Dataflow
 from partitions.plan import pluralize
+from partitions.stream.event_time import EventTime
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import event_time, ticks
-from partitions.stream.waiting_rows import time_in_words
-from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
+from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, Mark, chart
 from resources.watermarks.log import WatermarkLog
+
+_LEGEND = {
+    FULL: "green is complete, below the global watermark",
+    PART: "yellow the watermark of a split",
+    FAILED: "red of an idle one",
+}
 
 _EPOCHS, _HIGH, _FEWEST = 60, 24, 5
 """The most epochs drawn, the cells of event time, and the fewest epochs for a stream with very many splits."""
@@ -50,19 +57,24 @@ def splits_picture(states: Sequence[StreamState], idle_after: int) -> str:
     lowest = min(at for _, points in drawn_states for at, _ in points)
     highest = max(at for _, points in drawn_states for at, _ in points)
     columns = [_column(state, points, lowest, highest) for state, points in drawn_states]
-    image = png_data_uri([list(row) for row in zip(*columns, strict=True)][::-1])
+    cells = [list(row) for row in zip(*columns, strict=True)][::-1]
     timed = not isinstance(
         next(split.watermark for split in drawn_states[-1][0].splits.values() if split.watermark is not None),
         int,
     )
-    first, last = (time_in_words(event_time(at, timed=timed)) for at in (lowest, highest))
-    newest = drawn_states[-1][0]
-    legend = (
-        "green: complete, below the global watermark; yellow: the watermark of a split; red: of an idle one;"
-        f" {pluralize(len(drawn_states), 'column')}, one an entry, up to epoch {newest.epoch}; from {first} at the bottom to {last} at the top;"
-        f" {pluralize(len(newest.splits), 'split')}"
-    )
-    return f"![watermarks]({image})\n\n{legend}"
+    first, last = (_mark(event_time(at, timed=timed)) for at in (lowest, highest))
+    newest, count = drawn_states[-1][0], len(drawn_states)
+    numbers = sorted({0, count // 2, count - 1})
+    marks = [Mark(number + 0.5, f"epoch {drawn_states[number][0].epoch}") for number in numbers]
+    image = chart("watermarks", cells, {0: last, _HIGH - 1: first}, marks, row_height=8, gap=1)
+    parts = [text for value, text in _LEGEND.items() if any(value in row for row in cells)]
+    splits = pluralize(len(newest.splits), "split")
+    return f"{image}\n\n{', '.join(parts).capitalize()}. Event time by epoch, {splits}."
+
+
+def _mark(at: EventTime) -> str:
+    """Return an event time for the scale: a time in UTC without seconds, or a whole number."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}" if isinstance(at, datetime) else f"{at:,}"
 
 
 def _column(state: StreamState, points: Sequence[tuple[int, bool]], lowest: int, highest: int) -> list[int]:

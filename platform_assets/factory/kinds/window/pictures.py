@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise
-from typing import Any
+from datetime import UTC
+from itertools import islice
+from typing import Any, NamedTuple
 
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
 from partitions.instants import as_datetime
-from partitions.intervals import Interval, subtract, union
-from partitions.window.ledger import Ledger, UnitLedger
+from partitions.intervals import Interval, union
+from partitions.plan import pluralize
+from partitions.window.ledger import GROWS, Ledger, UnitLedger
+from partitions.window.units import NO_UNIT, unit_of
 from partitions.window.work_unit import describe_unit
-from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, png_data_uri
+from platform_assets.factory.kinds.image import FAILED, FULL, INLINE, NONE, PART, chart
+from platform_assets.factory.kinds.time_scale import cells_of_time, ticks_of_time
 
-_UNITS, _COLUMNS, _ROWS, _NAMED = 40, 60, 100, 10
+_ROWS, _NAMED = 100, 8
+"""The most rows of a table, and the longest name that a row of several units begins with."""
+
+_SIZES = (*((cells, rows) for rows in (12, 8, 5) for cells in (72, 40, 24)), (72, 12))
+"""The most cells and rows, finest first: the first that stands on the page itself is drawn, else the finest."""
+
+_LEGEND = {FULL: "green is loaded", PART: "yellow in part", FAILED: "red failed", NONE: "grey missing"}
+
+_SEVERITY = (FULL, NONE, PART, FAILED)
+"""The values of a cell, the least worrying first."""
 
 
 def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
-    """Return how far everything is complete, the picture, the units, and the gaps."""
+    """Return how much is loaded, how far everything is complete, the picture, the units, and the gaps."""
     complete = ledger.complete_up_to
     metadata: dict[str, Any] = {
+        "loaded": _summary(ledger),
         "complete_up_to": "nothing yet"
         if complete is None
         else as_datetime(complete, ledger.zone).isoformat(),
@@ -36,10 +52,27 @@ def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
     return metadata
 
 
+def _summary(ledger: Ledger) -> str:
+    """Return how many units lack nothing, and how many stretches of the others failed, lack or grow."""
+    units = [unit for unit in ledger.units if not unit.is_removed]
+    growing = sum(gap.why == GROWS for unit in units for gap in unit.gaps)
+    failed = sum(gap.why.startswith("failed") for unit in units for gap in unit.gaps)
+    missing = sum(len(unit.gaps) for unit in units) - growing - failed
+    whole = sum(all(gap.why == GROWS for gap in unit.gaps) for unit in units)
+    parts = [
+        f"{pluralize(count, 'stretch', 'stretches')} of time {what}"
+        for count, what in ((failed, "failed"), (missing, "missing"), (growing, "still growing"))
+        if count
+    ]
+    of_units = f"{whole:,} of {pluralize(len(units), 'unit')} without a gap" if _has_units(ledger) else ""
+    return "; ".join(filter(None, [of_units, ", ".join(parts) or "nothing is missing"]))
+
+
 def ledger_picture(ledger: Ledger) -> str:
     """Return an image in Markdown: a row for each unit, a cell for each stretch of time.
 
-    A cell is loaded, loaded in part, failed, or missing.
+    Units that look alike share a row; units that lack something come first. A cell is loaded, loaded in part,
+    failed, or missing.
     """
     begins = [unit.covered[0][0] for unit in ledger.units if unit.covered] + [
         unit.gaps[0].start for unit in ledger.units if unit.gaps
@@ -49,37 +82,82 @@ def ledger_picture(ledger: Ledger) -> str:
     ]
     if not begins:
         return ""
-    columns, drawn_units = _columns(min(begins), max(ends)), ledger.units[:_UNITS]
-    image = png_data_uri([list(_cells(unit, columns)) for unit in drawn_units])
-    first, last = (
-        as_datetime(instant, ledger.zone).isoformat() for instant in (columns[0][0], columns[-1][1])
-    )
-    hidden = len(ledger.units) - _UNITS
-    more = [f"{hidden:,} more units are not drawn"] if hidden > 0 else []
-    names = ", ".join(_name(unit) for unit in drawn_units[:_NAMED]) + (
-        ", …" if len(drawn_units) > _NAMED else ""
-    )
-    legend = f"green: loaded, yellow: in part, red: failed, grey: missing; from {first} to {last}"
-    return "\n\n".join([f"![ledger]({image})", legend, f"from the top: {names}", *more])
+    for most_cells, most_rows in _SIZES:
+        columns = cells_of_time(min(begins), max(ends), ledger.zone, most=most_cells)
+        drawn = _drawn(ledger, columns, most_rows)
+        if len(drawn) < INLINE:
+            break
+    return drawn
 
 
-def _columns(first: int, last: int) -> list[Interval]:
-    """Return at most 60 equal stretches of time, each about a day wide if there are fewer."""
-    count = min(_COLUMNS, max(1, -(-(last - first) // 86_400_000)))
-    edges = [first + (last - first) * number // count for number in range(count + 1)]
-    return list(pairwise(edges))
+def _drawn(ledger: Ledger, columns: list[Interval], most_rows: int) -> str:
+    rows = _rows(ledger.units, columns, most_rows)
+    names = {number: row.name for number, row in enumerate(rows)} if _has_units(ledger) else {}
+    image = chart("ledger", [row.cells for row in rows], names, ticks_of_time(columns, ledger.zone))
+    zone = "UTC" if ledger.zone is UTC else str(ledger.zone)
+    used = {cell for row in rows for cell in row.cells}
+    legend = ", ".join(text for value, text in _LEGEND.items() if value in used)
+    return f"{image}\n\n{legend.capitalize()}. Times in {zone}."
+
+
+class _Row(NamedTuple):
+    """Units that look alike, or all others.
+
+    Attributes:
+        name: whose row it is.
+        cells: the cells that they have in common; of others the worst of each.
+    """
+
+    name: str
+    cells: Sequence[int]
+
+
+def _rows(units: Sequence[UnitLedger], columns: Sequence[Interval], most: int) -> list[_Row]:
+    """Return the rows: first those that lack most, at last all others together if there are too many."""
+    by_cells: dict[tuple[int, ...], list[UnitLedger]] = defaultdict(list)
+    for unit in units:
+        by_cells[tuple(_cells(unit, columns))].append(unit)
+    # The sort is stable: units that lack the same stay in their order.
+    groups = sorted(by_cells.items(), key=lambda group: -sum(cell != FULL for cell in group[0]))
+    rows = [_Row(_name_of(of_units), cells) for cells, of_units in groups]
+    if len(rows) <= most:
+        return rows
+    others = groups[most - 1 :]
+    worst = [max(cells, key=_SEVERITY.index) for cells in zip(*(cells for cells, _ in others), strict=True)]
+    count = sum(len(of_units) for _, of_units in others)
+    return [*rows[: most - 1], _Row(f"{count:,} others", worst)]
+
+
+def _name_of(units: Sequence[UnitLedger]) -> str:
+    """Return the name of one unit, or of the first one and how many others look like it."""
+    first = ", ".join(str(value) for value in unit_of(units[0].unit).values()) or "all"
+    more = len(units) - 1
+    if not more:
+        return first
+    return f"{first} and {more:,} more" if len(first) <= _NAMED else pluralize(len(units), "unit")
+
+
+def _has_units(ledger: Ledger) -> bool:
+    return [unit.unit for unit in ledger.units] != [NO_UNIT]
 
 
 def _cells(unit: UnitLedger, columns: Sequence[Interval]) -> Iterator[int]:
     failed = union((gap.start, gap.end) for gap in unit.gaps if gap.why.startswith("failed"))
+    gaps = [(gap.start, gap.end) for gap in unit.gaps]
     for column in columns:
-        missing = subtract([column], unit.covered)
-        if subtract([column], failed) != [column]:
+        is_loaded, lacks = _touches(unit.covered, column), _touches(gaps, column)
+        if _touches(failed, column):
             yield FAILED
-        elif not missing:
-            yield FULL
+        elif is_loaded:
+            yield PART if lacks else FULL
         else:
-            yield NONE if missing == [column] else PART
+            yield NONE
+
+
+def _touches(stretches: Sequence[Interval], column: Interval) -> bool:
+    """Return whether one of some stretches, ascending and without overlaps, intersects a column."""
+    index = bisect_left(stretches, column[1], key=lambda stretch: stretch[0])
+    return index > 0 and stretches[index - 1][1] > column[0]
 
 
 def _unit_table(ledger: Ledger) -> MetadataValue:

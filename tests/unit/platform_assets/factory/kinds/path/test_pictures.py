@@ -12,7 +12,7 @@ from platform_assets.factory.kinds.path.pictures import (
     partitions_metadata,
 )
 from resources.kinds.path.arrivals import DayArrivals
-from tests.support.images import cells_of
+from tests.support.images import cells_of, chart_of
 
 TODAY = date(2026, 1, 20)
 
@@ -20,7 +20,9 @@ TODAY = date(2026, 1, 20)
 def test_a_bar_is_a_day_as_high_as_its_files_and_days_without_a_file_are_empty() -> None:
     drawn = arrivals_picture({"2026-01-19": DayArrivals(10), "2026-01-20": DayArrivals(5)}, TODAY)
     assert cells_of(drawn) == ["M" * 12 + "LM"] * 5 + ["M" * 12 + "LL"] * 5
-    assert drawn.endswith("days in UTC from 2026-01-07 to 2026-01-20; 15 files, 10 files on the fullest day")
+    assert drawn.endswith("\n\nGreen is loaded. Files by day in UTC, 15 files in all.")
+    drawn_chart = chart_of(drawn)
+    assert (drawn_chart.names, drawn_chart.ticks) == (["10 files", "0"], ["Jan 13", "Jan 20"])
 
 
 def test_late_and_quarantined_files_stand_above_the_others_however_few_they_are() -> None:

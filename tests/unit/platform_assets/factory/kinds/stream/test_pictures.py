@@ -7,7 +7,7 @@ from random import Random
 
 from partitions.stream.state import Split, StreamState
 from platform_assets.factory.kinds.stream.pictures import splits_picture
-from tests.support.images import cells_of
+from tests.support.images import cells_of, chart_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -24,7 +24,11 @@ def test_complete_lies_below_the_global_watermark() -> None:
     assert first == "P" + "M" * 23
     assert second == "L" * 8 + "P" + "M" * 14 + "P"
     assert third == "L" * 12 + "P" + "M" * 10 + "P"
-    assert "3 columns, one an entry, up to epoch 3; from 0 at the bottom to 24 at the top; 2 splits" in drawn
+    drawn_chart = chart_of(drawn)
+    assert (drawn_chart.names, drawn_chart.ticks) == (["24", "0"], ["epoch 1", "epoch 2", "epoch 3"])
+    assert drawn.endswith(
+        "Green is complete, below the global watermark, yellow the watermark of a split. Event time by epoch, 2 splits."
+    )
 
 
 def test_an_idle_split_is_red() -> None:
