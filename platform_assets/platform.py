@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from partitions.errors import ConfigurationError
-from platform_assets.installation import cache_folder
+from platform_assets.installation import cache_folder, installed_version
 from platform_assets.project import Project, load_project
 from resources.connections.source_connection import SourceConnection
+from resources.open_lineage.sender import EventSender
 from resources.platform.platform import Platform
 from resources.sources.files.formats.registry import packages_of
 from resources.spark.engine import SparkEngine
@@ -50,6 +51,7 @@ def build_platform(project: Project, notify: Callable[[str], None] = lambda line
         project.folder,
         project.lineage,
         sensor_interval=project.settings.sensors.interval,
+        catalog=_catalog(project),
     )
 
 
@@ -76,3 +78,17 @@ def packages(folder: str | Path) -> list[str]:
         folder: the project's folder.
     """
     return list(engine_of_project(load_project(Path(folder))).packages)
+
+
+def _catalog(project: Project) -> EventSender | None:
+    """Return the catalog that hears of runs; None if the settings name none."""
+    settings = project.settings.lineage.openlineage
+    if settings is None:
+        return None
+    return EventSender(
+        settings.namespace or project.folder.name,
+        installed_version(),
+        project.catalog,
+        settings.timeout.total_seconds(),
+        project.hide,
+    )

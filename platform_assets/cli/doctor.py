@@ -128,9 +128,21 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
                 partial(_describe_receiver, project, receiver),
                 f"set the variable that {key} names in platform.yaml; Dagster's daemon needs it, too",
             )
+    if project.valid_settings and project.settings.lineage.openlineage is not None:
+        yield _run_check(
+            "lineage",
+            lambda: _describe_catalog(project),
+            "install strandline[lineage], and set the variables that lineage.openlineage names",
+        )
     yield _run_check("dagster", lambda: _check_dagster(project), "check DAGSTER_HOME and its dagster.yaml")
     if not no_spark:
         yield from _check_spark_and_commits(project)
+
+
+def _describe_catalog(project: Project) -> str:
+    catalog = build_platform(project).catalog
+    assert catalog is not None, "the settings name one"
+    return f"events go to {catalog.destination}"
 
 
 def _describe_receiver(project: Project, receiver: str | EnvRef) -> str:

@@ -29,8 +29,8 @@ from platform_assets.factory.alert_messages import alert_message
 from platform_assets.factory.default_status import default_sensor_status
 from platform_assets.factory.sensors import Clock
 from platform_assets.project import Project
+from platform_assets.project.alert_settings import AlertSettings
 from platform_assets.project.env_reference import EnvRef
-from platform_assets.project.settings import AlertSettings
 from resources.alerts.last_loads import LastLoads
 from resources.alerts.scan import AlertScan, AlertScanner
 from resources.dagster.run_history import SuccessfulRuns

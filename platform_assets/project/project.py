@@ -23,6 +23,7 @@ from resources.connections.places import Place, S3Connection
 from resources.connections.postgres import Database, is_database
 from resources.connections.source_connection import SourceConnection
 from resources.connections.webhook import Webhook
+from resources.open_lineage.sender import CatalogAddress
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
 """The environment variable with a Connect server's address; it wins over ``spark`` in the settings."""
@@ -88,6 +89,19 @@ class Project:
         alerts = self.settings.alerts
         key = alerts.receivers[address] if alerts is not None else "alerts"
         return Webhook(str(self._resolve_setting(address, key)), key)
+
+    def catalog(self) -> CatalogAddress | None:
+        """Return the catalog of OpenLineage's events; None if its own variables say where it is.
+
+        Raises:
+            ConfigurationError: a variable of the environment is not set.
+        """
+        settings = self.settings.lineage.openlineage
+        if settings is None or settings.url is None:
+            return None
+        key = "lineage.openlineage"
+        api_key = self._resolve_setting(settings.api_key, f"{key}.api_key")
+        return CatalogAddress(self._resolve_setting(settings.url, f"{key}.url"), api_key)
 
     @property
     def lineage(self) -> Lineage:
@@ -213,6 +227,10 @@ class Project:
         for receiver in alerts.receivers if alerts is not None else ():
             address = receiver.look_up(self._environment) if isinstance(receiver, EnvRef) else None
             text = text.replace(address, repr(receiver)) if address else text
+        catalog = (self._settings or Settings()).lineage.openlineage
+        if catalog is not None and isinstance(catalog.api_key, EnvRef):
+            api_key = catalog.api_key.look_up(self._environment)
+            text = text.replace(api_key, repr(catalog.api_key)) if api_key else text
         for connection in (self._settings or Settings()).connections.values():
             text = connection.hide(text, self._environment)
         state = (self._settings or Settings()).place("state").path

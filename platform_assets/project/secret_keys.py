@@ -31,6 +31,8 @@ def is_secret(key: Key) -> bool:
     match key:
         case ("alerts", "webhook") | ("alerts", "routes", int(), "webhook"):
             return True  # the address alone allows posting
+        case ("lineage", "openlineage", "api_key"):
+            return True
         case ("connections", _, "headers" | "params" | "token_params" | "settings", str(name)):
             return bool(_HEADERS.match(name) or is_secret_parameter(name) or _NAMES.search(name))
         case (

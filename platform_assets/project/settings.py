@@ -12,14 +12,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from partitions.alerts.alert import CONDITIONS, Condition
-from partitions.alerts.routes import RouteRule, first_route
 from partitions.column.lookback import LookBack, nest_look_back
-from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Duration, Model
+from platform_assets.project.alert_settings import AlertSettings, require_alerts
 from platform_assets.project.document import Key
 from platform_assets.project.env_reference import EnvRef, Text
+from platform_assets.project.lineage_settings import LineageSettings
 from platform_assets.project.secret_keys import is_secret
 from resources.connections.api import ApiConnection, ClientAuth
 from resources.connections.iceberg_rest import RestCatalogServer
@@ -333,60 +332,6 @@ class IcebergSettings(Model):
     connection: Annotated[str, Field(min_length=1)] | None = None
 
 
-class AlertRoute(RouteRule):
-    """The receiver of some alerts.
-
-    Attributes:
-        webhook: the address, a secret.
-    """
-
-    webhook: Text
-
-
-class AlertSettings(Model):
-    """The receivers of messages about dataflows that need people.
-
-    Attributes:
-        webhook: the address, a secret; Slack gets Slack's form, any other host plain JSON.
-        routes: the receivers of some alerts; the first that takes an alert gets it, else ``webhook`` does.
-        on: the conditions that are reported.
-        after: how many looks for new data must fail, one after the other, before a failure is reported.
-    """
-
-    webhook: Text
-    routes: tuple[AlertRoute, ...] = ()
-    on: Annotated[tuple[Condition, ...], Field(min_length=1)] = CONDITIONS
-    after: Annotated[int, Field(ge=1, le=1000, strict=True)] = 2
-
-    @model_validator(mode="after")
-    def _routes_take_reported_conditions(self) -> AlertSettings:
-        for route in self.routes:
-            if superfluous := [condition for condition in route.on or () if condition not in self.on]:
-                raise ValueError(
-                    f"expected each condition of a route among those of alerts.on ({', '.join(self.on)}), found {superfluous[0]}"
-                )
-        return self
-
-    @property
-    def receivers(self) -> Mapping[str | EnvRef, str]:
-        """The addresses, and the key of each in the settings; an address of several routes has its first."""
-        keys: dict[str | EnvRef, str] = {self.webhook: "alerts.webhook"}
-        for index, route in enumerate(self.routes):
-            keys.setdefault(route.webhook, f"alerts.routes.{index}.webhook")
-        return keys
-
-    def receiver(self, condition: Condition, dataflow: Dataflow | None) -> str | EnvRef:
-        """Return the address for an alert; ``dataflow`` is None if its definition cannot be read."""
-        route = first_route(self.routes, condition, dataflow)
-        return route.webhook if route is not None else self.webhook
-
-
-def _require_alerts(alerts: Any) -> Any:
-    if alerts is None:
-        raise ConfigurationError("expected webhook (and optionally on), or no alerts key, found nothing")
-    return alerts
-
-
 class SensorSettings(Model):
     """The time between two ticks of a sensor.
 
@@ -408,6 +353,7 @@ class Settings(Model):
         history: the retention of each watermark log.
         sensors: the settings of Dagster's sensors.
         alerts: who gets messages; None: nobody.
+        lineage: who hears of runs; nobody by default.
         connections: by name, for sources, state and lake.
     """
 
@@ -418,7 +364,8 @@ class Settings(Model):
     spark: SparkSettings = SparkSettings()
     history: HistorySettings = HistorySettings()
     sensors: SensorSettings = SensorSettings()
-    alerts: Annotated[AlertSettings | None, BeforeValidator(_require_alerts)] = None
+    alerts: Annotated[AlertSettings | None, BeforeValidator(require_alerts)] = None
+    lineage: LineageSettings = LineageSettings()
     connections: dict[str, ConnectionSettings] = Field(default_factory=dict)
 
     def place(self, name: Literal["state", "lake"]) -> PlaceSettings:

@@ -18,6 +18,7 @@ from resources.loop.deletes_of_table import renew_deletes_of_table
 from resources.loop.inputs import InputTables
 from resources.loop.own_state import OwnState
 from resources.loop.rescued import RescuedRows
+from resources.loop.run_events import NoRunEvents, RunEvents
 from resources.loop.withheld import WithheldRows
 from resources.outcome import Observer
 from resources.spark.background import run_detached
@@ -59,6 +60,7 @@ class RunContext(Generic[SliceT]):
         withheld: holds back and counts the rows that a delete in force names, or that are too old.
         deletes_of: the dataflow whose deletes are in force; None: this one. An isolated replay has those of
             the live dataflow.
+        events: hears when the run starts and ends.
         live_table: the table that the rows of an isolated replay go into at last; None for any other run.
     """
 
@@ -83,6 +85,7 @@ class RunContext(Generic[SliceT]):
     withheld: WithheldRows = field(default_factory=WithheldRows)
     deletes_of: str | None = None
     live_table: Table | None = None
+    events: RunEvents = field(default_factory=NoRunEvents)
 
     @property
     def name(self) -> str:

@@ -36,6 +36,7 @@ from resources.loop.holder_wait import HolderPolicy, abandoned_intent
 from resources.loop.interruption_retries import retry_interruptions
 from resources.loop.protocol import commit_slice, resume_slice
 from resources.loop.recorded import recorded_slice
+from resources.loop.run_events import execute_and_tell
 from resources.loop.schema_of_run import pinned_schema
 from resources.loop.verifying import guarded_head
 from resources.notes.last_run import note_attempt, repeated_warnings
@@ -72,7 +73,8 @@ class Loop(Generic[SliceT]):
         Returns:
             the outcome; if the run failed, ``error`` says why, and earlier commits stay counted.
         """
-        return _RunExecution(self.context, self.holder_policy, self.retention).execute()
+        execution = _RunExecution(self.context, self.holder_policy, self.retention)
+        return execute_and_tell(execution.execute, self.context.events)
 
     def infer(self) -> tuple[str | None, list[str]]:
         """Return the schema that a first run would pin, as text, with its warnings. Writes nothing.
@@ -88,8 +90,8 @@ class Loop(Generic[SliceT]):
         with run.staging.emptied():
             bad_parts = BadPartPolicy(run, outcome, limited=False)
             pinned = pinned_schema(run, outcome, due, bad_parts) if due else None
-        not_sampled = [f"left out of the sample: {bad.part}: {bad.why}" for bad in bad_parts.not_sampled]
-        return pinned, [*outcome.warnings, *not_sampled, *run.kind.reading.warnings]
+        left_out = [f"left out of the sample: {bad.part}: {bad.why}" for bad in bad_parts.not_sampled]
+        return pinned, [*outcome.warnings, *left_out, *run.kind.reading.warnings]
 
     def prepare_next(self) -> None:
         """Prefetch the table state that the next run's first write needs.

@@ -9,12 +9,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, NeedsDecision, SchemaError, StrandlineError
 from partitions.evolution import evolve_schema
 from partitions.plan import Plan
+from partitions.readings import dataflows_by_source
 from partitions.request import DUE, Request
 from partitions.schema_types import all_nullable
 from resources.kinds.contract.decisions import StateRules
@@ -26,7 +28,10 @@ from resources.loop.entries import keyed_by
 from resources.loop.holder_wait import HolderPolicy
 from resources.loop.loop import Loop
 from resources.loop.open_intent import UnfinishedIntent
+from resources.loop.run_events import NoRunEvents, RunEvents
 from resources.loop.table_guard import check_table
+from resources.open_lineage.datasets import name_of_place, names_of_source
+from resources.open_lineage.events import OpenLineageEvents, ReadDatasets
 from resources.outcome import Observer
 from resources.platform.stores import Stores
 from resources.platform.table_effects import describe_table_effects
@@ -254,8 +259,28 @@ class Opener(Stores):
             own_state=self.own_state(dataflow),
             deletes_of=live.name if live else None,
             live_table=self.table(live) if live else None,
+            events=self._run_events(dataflow, run_id, job_id),
         )
         return Loop(context, HolderPolicy(**patience), retention or self.history)
+
+    def _run_events(self, dataflow: Dataflow, run_id: str | None, job_id: str | None) -> RunEvents:
+        if self.catalog is None:
+            return NoRunEvents()
+        inputs = partial(self._read_datasets, dataflow)
+        output, table = name_of_place(self.lake.child(dataflow.table)), self.table(dataflow)
+        return OpenLineageEvents(self.catalog, dataflow, inputs, output, table, self.log, run_id, job_id)
+
+    def _read_datasets(self, dataflow: Dataflow) -> ReadDatasets:
+        """Return the datasets that a run of the dataflow reads."""
+        own = [
+            name
+            for reading in dataflows_by_source(dataflow)
+            for name in names_of_source(reading.source, self.source_of(reading))
+        ]
+        tables = {table: table for table in self.lineage.upstream_tables(dataflow)} | dict(dataflow.inputs)
+        places = {view: self.lake.child(table) for view, table in tables.items()}
+        beside = {view: (name_of_place(place), find_table(place)) for view, place in places.items()}
+        return ReadDatasets(tuple(dict.fromkeys(own)), beside)
 
     def with_intent_ended(self, dataflow: Dataflow, now: datetime) -> Self:
         """Return the same resources over a rehearsal of the log, in which the open intent has ended.

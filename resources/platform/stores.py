@@ -24,6 +24,7 @@ from resources.connections.source_connection import SourceConnection
 from resources.loop.inputs import InputTables
 from resources.loop.missing_source import explain_missing_source
 from resources.loop.own_state import OwnState, address_of
+from resources.open_lineage.sender import EventSender
 from resources.sources.files.formats.registry import packages_of
 from resources.sources.files.source import FileSource
 from resources.sources.registry import Source, open_source
@@ -55,6 +56,7 @@ class Stores:
         lineage: the lineage of the project's dataflows: the tables of asset names.
         loads: all dataflows that this process loads; Spark is started with the jars of all of them.
         sensor_interval: between two ticks of a sensor; None: each sensor has its own.
+        catalog: hears of runs; None: nobody does.
     """
 
     state: Place | Database
@@ -66,6 +68,7 @@ class Stores:
     lineage: Lineage = field(default_factory=Lineage)
     loads: tuple[Dataflow, ...] = ()
     sensor_interval: timedelta | None = None
+    catalog: EventSender | None = None
 
     @cached_property
     def log(self) -> WatermarkLog:

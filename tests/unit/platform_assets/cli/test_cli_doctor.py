@@ -151,6 +151,18 @@ def test_the_address_of_alerts_is_looked_at_and_not_shown(
     assert "secretpath" not in str(check)
 
 
+def test_the_host_of_the_lineage_catalog_is_shown_and_a_missing_variable_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OL_KEY", raising=False)
+    settings = "state: ./state\nlake: ./lake\nlineage: {openlineage: {url: 'http://marquez:5000'%s}}\n"
+    (project / "platform.yaml").write_text(settings % "")
+    assert checks(project)["lineage"]["found"] == "events go to marquez:5000"
+    (project / "platform.yaml").write_text(settings % ", api_key: {env: OL_KEY}")
+    check = checks(project)["lineage"]
+    assert (check["ok"], "lineage.openlineage.api_key" in str(check)) == (False, True)
+
+
 def test_the_address_of_each_route_of_alerts_is_looked_at(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

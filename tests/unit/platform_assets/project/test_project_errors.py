@@ -195,7 +195,7 @@ def test_a_mistake_in_a_dataflow_is_named_with_line_and_key(
 
 
 SETTINGS = [
-    ("lakes: x\n", (1, "lakes", "an unknown key"), "one of alerts, connections, format, history, iceberg, lake, sensors, spark, state", "lake"),
+    ("lakes: x\n", (1, "lakes", "an unknown key"), "one of alerts, connections, format, history, iceberg, lake, lineage, sensors, spark, state", "lake"),
     ("format: {type: iceberg}\n", (1, "format", "a mapping"), "delta, iceberg or parquet", None),
     ("iceberg: {catalog: jdbc}\n", (1, "iceberg.connection", "nothing"), "the name of a connection of type jdbc, to PostgreSQL, with catalog: jdbc", None),
     ("iceberg: {connection: erp}\n", (1, "iceberg.connection", "erp"), "no such key with catalog: hadoop, or catalog: jdbc or rest", None),
