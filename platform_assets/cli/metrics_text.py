@@ -1,6 +1,6 @@
 """Prometheus' metrics of dataflows, from the documents of ``strandline list``.
 
-Names and units follow https://prometheus.io/docs/practices/naming/: base units, ``_total`` for counters,
+Names and units follow Prometheus' rules for names: base units, ``_total`` for counters,
 times as Unix time in seconds. A figure that is unknown has no sample.
 """
 

@@ -1,4 +1,4 @@
-"""Names of datasets by OpenLineage's rules: https://openlineage.io/docs/spec/naming."""
+"""Names of datasets by the naming rules of OpenLineage's specification."""
 
 from __future__ import annotations
 

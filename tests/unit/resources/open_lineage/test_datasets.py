@@ -1,4 +1,4 @@
-"""Names of datasets follow https://openlineage.io/docs/spec/naming."""
+"""Names of datasets follow the rules of OpenLineage's specification."""
 
 from __future__ import annotations
 
