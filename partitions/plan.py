@@ -197,6 +197,7 @@ class Plan(Generic[SliceT]):
         calls: number of LIST calls, or of opened folders, for the plan.
         snapshot: the snapshot of a source whose rows only a read shows; a successful run notes it.
         awaited: rows that the next run may read once transactions have ended; a run notes them.
+        waiting_for_upstream: number of work units whose part of another dataflow's table is incomplete.
     """
 
     dataflow: str
@@ -210,6 +211,7 @@ class Plan(Generic[SliceT]):
     calls: int = 0
     snapshot: SourceSnapshot | None = None
     awaited: RunNote | None = None
+    waiting_for_upstream: int = 0
 
     @property
     def due(self) -> bool:
@@ -228,6 +230,7 @@ class Plan(Generic[SliceT]):
             "slices": [described for slice_ in self.slices for described in slice_.describe()],
             "skips": [{"what": skip.subject, "why": skip.why} for skip in self.skips],
             "warnings": list(self.warnings),
+            "waiting_for_upstream": self.waiting_for_upstream,
         }
 
 

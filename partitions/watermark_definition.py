@@ -96,7 +96,12 @@ class WatermarkDefinition(Model):
 
     @property
     def follows(self) -> bool:
-        """Whether its windows wait for the watermark of the stream whose table is read."""
+        """Whether its windows wait for the dataflow whose table is read."""
+        return False
+
+    @property
+    def waits_for_upstream(self) -> bool:
+        """Whether each of its windows waits until that dataflow has loaded all of it."""
         return False
 
     @property

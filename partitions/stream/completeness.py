@@ -24,7 +24,7 @@ def completeness_refusal(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refu
         reader: the dataflow whose windows wait.
         makers: the dataflows that write the table it reads.
     """
-    if not reader.watermark.follows:
+    if not reader.watermark.follows or reader.watermark.waits_for_upstream:
         return None
     table = reader.source.lake_table
     if table is None:

@@ -22,6 +22,7 @@ from partitions.watermark_definition import SliceSize, WatermarkDefinition, Zone
 from partitions.window.calendar_grid import GRAINS, Grain, Grid
 from partitions.window.dagster_units import MANY, MAX_KEYS, DagsterUnits
 from partitions.window.extent import Unit
+from partitions.window.incomplete import Incomplete
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.time_range import Composite, TimeRange
 from partitions.window.units import parse_units
@@ -75,14 +76,18 @@ Period = Annotated[Duration, BeforeValidator(_iso_period)]
 """Whole days of 24 hours, or an ISO duration."""
 
 
-NOW, WATERMARK = "-", "watermark"
-"""Values of ``to`` that are no instant: now, and the global watermark of the stream whose table is read."""
+NOW, WATERMARK, UPSTREAM = "-", "watermark", "upstream"
+"""Values of ``to`` that are no instant.
+
+They are now, the global watermark of the stream whose table is read, and the end of the dataflow whose
+table is read.
+"""
 
 
 class Range(Model):
     """The start and the end of the time dimension (docs/reference/windows.md).
 
-    Both are instants; ``to`` may also be ``-`` or ``watermark``.
+    Both are instants; ``to`` may also be ``-``, ``watermark`` or ``upstream``.
     """
 
     from_: Annotated[str, Field(alias="from")]
@@ -135,6 +140,7 @@ class WindowWatermark(ZonedWatermark):
         abstinent_skips: accepts that data which arrives during abstinence may stay unread.
         parallelism: the most work units of one run; the oldest that were never loaded go first.
         pacing: the least time between the starts of two work units.
+        incomplete: what becomes of a window whose upstream lacks a part of it; only beside ``to: upstream``.
         min_units: the plan fails if there are fewer units.
         secondary_input: where units come from if there is no unit entry.
         dagster_units: where units show; with ``auto`` up to 100 listed units are partitions.
@@ -152,6 +158,7 @@ class WindowWatermark(ZonedWatermark):
     abstinent_skips: Flag = False
     parallelism: Annotated[Count, Field(ge=1)] | None = None
     pacing: Duration = timedelta(0)
+    incomplete: Incomplete = "wait"
     min_units: Count = 0
     secondary_input: tuple[SecondaryInput, ...] = ()
     checkpoint: WindowCheckpoint = WindowCheckpoint()
@@ -182,18 +189,22 @@ class WindowWatermark(ZonedWatermark):
 
     @model_validator(mode="after")
     def _check_following(self) -> Self:
+        if "incomplete" in self.model_fields_set and not self.waits_for_upstream:
+            raise ValueError("incomplete: expected no such key without to: upstream")
         if not self.follows:
             return self
+        to = self.time_entry.range.to if self.time_entry else ""
         if self.partial and "partial" in self.model_fields_set:
             raise ValueError(
-                "partial: expected false beside to: watermark (a window is loaded once, when it is complete), found true"
+                f"partial: expected false beside to: {to} (a window is loaded when it is complete), found true"
             )
         if self.grace:
-            raise ValueError(
-                "grace: expected none beside to: watermark (a window is loaded once, when it is complete)"
+            why = (
+                "a changed window is loaded again by itself" if to == UPSTREAM else "a window is loaded once"
             )
+            raise ValueError(f"grace: expected none beside to: {to} ({why}, when it is complete)")
         if self.window == "none":
-            raise ValueError("window: expected windows such as daily beside to: watermark, found none")
+            raise ValueError(f"window: expected windows such as daily beside to: {to}, found none")
         return self
 
     @model_validator(mode="after")
@@ -288,7 +299,7 @@ class WindowWatermark(ZonedWatermark):
 
     @property
     def time_range(self) -> TimeRange:
-        """Return the range of the time dimension, up to now if it follows a watermark (see :meth:`up_to`).
+        """Return the range of the time dimension, up to now if it follows a dataflow (see :meth:`up_to`).
 
         Raises:
             ConfigurationError: if there is no datetime entry.
@@ -303,19 +314,24 @@ class WindowWatermark(ZonedWatermark):
 
     @property
     def follows(self) -> bool:
-        """Return whether ``to`` is the global watermark of the stream whose table is read.
+        """Return whether ``to`` depends on the dataflow whose table is read.
 
-        A window is then due once that watermark has reached its end.
+        A window is then due once that table is complete up to its end, or has all of its parts.
         """
-        return self.time_entry is not None and self.time_entry.range.to == WATERMARK
+        return self.time_entry is not None and self.time_entry.range.to in (WATERMARK, UPSTREAM)
+
+    @property
+    def waits_for_upstream(self) -> bool:
+        """Return whether each window waits until the dataflow whose table is read has loaded all of it."""
+        return self.time_entry is not None and self.time_entry.range.to == UPSTREAM
 
     def up_to(self, reached: datetime | None) -> Self:
-        """Return the definition with ``to`` set to the global watermark that it follows.
+        """Return the definition with ``to`` set to the end of the dataflow that it follows.
 
-        A definition that follows no watermark is returned unchanged.
+        A definition that follows no other dataflow is returned unchanged.
 
         Args:
-            reached: the global watermark, aware; None if the stream has none yet, so there is no window.
+            reached: the end, aware; None if there is none yet, so there is no window.
         """
         time = self.time_entry
         if time is None or not self.follows:

@@ -9,18 +9,19 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from partitions.intervals import union
+from partitions.intervals import subtract, union
 from partitions.window.grace import Cutoffs
 from partitions.window.loaded_windows import LoadedRange, LoadedWindows
+from partitions.window.reasons import Reason
 from partitions.window.state import WindowState
 from partitions.window.window_intervals import WindowInterval
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import Failure
 
-Reason = Literal["new", "grace", "failed", "forced", "rest"]
-"""Why a work unit runs; ``rest`` is time of an old window that no current window holds, deleted with the old window."""
+if TYPE_CHECKING:
+    from partitions.window.awaited_windows import AwaitedWindows
 
 MarkedRange = tuple[int, int, Reason]
 """Windows ``[first, after)`` that are due regardless of the cutoffs."""
@@ -60,11 +61,13 @@ class DueFinder:
         state: the committed state; its default grid is the definition's.
         windows: all windows of the plan.
         cutoffs: the plan's cutoffs.
+        awaited: the windows that wait for the upstream; None if no window waits.
     """
 
     state: WindowState
     windows: Windows
     cutoffs: Cutoffs
+    awaited: AwaitedWindows | None = None
 
     @cached_property
     def _windows(self) -> LoadedWindows:
@@ -79,7 +82,19 @@ class DueFinder:
         failed = self._failures_by_index(unit)
         tried = sorted(failed)
         dues = self._due_from(unit, self.loaded_ranges(unit), 0, tried, self._marks(unit, tried))
-        return [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
+        dues = [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
+        return self._without_waiting(unit, dues)
+
+    def _without_waiting(self, unit: str, dues: list[DueRange]) -> list[DueRange]:
+        """Return the parts of due ranges that do not wait for the upstream."""
+        waiting = self.awaited.waiting(unit) if self.awaited else ()
+        if not waiting:
+            return dues
+        return [
+            due._replace(first=first, after=after)
+            for due in dues
+            for first, after in subtract([(due.first, due.after)], waiting)
+        ]
 
     def due_and_count(self, until: int, max_new: int, unit: str) -> tuple[list[DueRange], int]:
         """Return the due ranges of a unit, and the number of further new windows.
@@ -96,7 +111,7 @@ class DueFinder:
         if any(
             unit in part
             for part in (state.failed, state.over_cap, state.reread_whole, state.old, state.early)
-        ):
+        ) or (self.awaited and (self.awaited.waiting(unit) or self.awaited.changed(unit))):
             return self.of(unit), 0
         intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
         again = self._first_rereadable(unit)
@@ -158,7 +173,7 @@ class DueFinder:
             dues.append(DueRange(first, after, "forced", high, served=True))
             reached = after
         dues += self._new_or_failed(reached, len(self.windows), ())
-        return [due._replace(reason="forced") for due in dues]
+        return self._without_waiting(unit, [due._replace(reason="forced") for due in dues])
 
     @cached_property
     def _first_in_grace(self) -> int:
@@ -238,15 +253,18 @@ class DueFinder:
             *self._early_windows_over(self.state.early.get(unit, ())),
         ]
         whole: list[MarkedRange] = [(*range_, "forced") for range_ in union(sorted(again))]
+        changed = self.awaited.changed(unit) if self.awaited else ()
+        whole = overlay_marks([(*range_, "upstream") for range_ in changed], whole)
         failed_marks: list[MarkedRange] = [(index, index + 1, "failed") for index in failed]
         if not (over_cap or whole or failed_marks):
             return []
-        forced_failures: list[MarkedRange] = [
-            (*mark[:2], "forced")
+        whole_failures: list[MarkedRange] = [
+            (*mark[:2], reason)
             for mark in failed_marks
-            if any(start <= mark[0] < end for start, end, _ in whole)
+            for start, end, reason in whole
+            if start <= mark[0] < end
         ]
-        return overlay_marks(overlay_marks(overlay_marks(over_cap, failed_marks), whole), forced_failures)
+        return overlay_marks(overlay_marks(overlay_marks(over_cap, failed_marks), whole), whole_failures)
 
     def _early_windows_over(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
         """Yield the windows of early intervals that are over now.

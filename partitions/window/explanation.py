@@ -25,8 +25,17 @@ class Explanation:
 
     workload: Workload
 
+    @property
+    def waiting_for_upstream(self) -> int:
+        """Return the number of work units whose part of the upstream is incomplete."""
+        return self.workload.awaited.count(self.workload.units) if self.workload.awaited else 0
+
     def why(self) -> str:
-        """Return the plan in a sentence."""
+        """Return the plan in a sentence, with the first work unit that waits for the upstream."""
+        waits = self.workload.awaited.in_words(self.workload.units) if self.workload.awaited else ""
+        return "; ".join(filter(None, (self._why(), waits)))
+
+    def _why(self) -> str:
         if not self.workload.units:
             return "the secondary input lists no unit, so nothing is planned"
         counts = self.workload.selector.counts.copy()
@@ -81,7 +90,9 @@ class Explanation:
             yield Skip("more", f"only the first {_SHOWN} are listed; the others have similar reasons")
 
     def _skips(self) -> Iterator[Skip]:
-        """Yield future windows, removed units, work for later runs, and loaded windows."""
+        """Yield waiting and future windows, removed units, work for later runs, and loaded windows."""
+        if self.workload.awaited is not None:
+            yield from self.workload.awaited.skips(self.workload.units)
         if self.workload.windows is not None:
             to = self.workload.definition.time_range.end(self.workload.now)
             if to > milliseconds(self.workload.now):

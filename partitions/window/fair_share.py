@@ -22,7 +22,8 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
-from partitions.window.due_ranges import DueRange, Reason
+from partitions.window.due_ranges import DueRange
+from partitions.window.reasons import Reason
 
 AnyT = TypeVar("AnyT")
 

@@ -6,7 +6,7 @@ has, and one pass over the sorted intervals answers everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
@@ -132,7 +132,13 @@ def _unit_within(unit: UnitLedger, part: Sequence[Interval]) -> UnitLedger:
 
 
 def ledger(
-    definition: WindowWatermark, state: WindowState, units: Sequence[str], now: datetime, *, dataflow: str
+    definition: WindowWatermark,
+    state: WindowState,
+    units: Sequence[str],
+    now: datetime,
+    *,
+    dataflow: str,
+    not_ready: Callable[[str], Sequence[Gap]] = lambda unit: (),
 ) -> Ledger:
     """Compare the loaded windows with those of the definition.
 
@@ -142,11 +148,13 @@ def ledger(
         units: the identities of all current units.
         now: the clock, aware.
         dataflow: the dataflow's name.
+        not_ready: returns the windows of a unit that do not count as loaded because of the upstream, with
+            the reasons, ascending and disjoint.
     """
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
     current_units = set(units)
     removed_units = [unit for unit in state.units if unit not in current_units and unit != NO_UNIT]
-    builder = _LedgerBuilder(state, windows, union(windows), milliseconds(now))
+    builder = _LedgerBuilder(state, windows, union(windows), milliseconds(now), not_ready)
     unit_ledgers = [builder.current_unit(unit) for unit in units]
     return Ledger(
         dataflow,
@@ -163,12 +171,14 @@ class _LedgerBuilder:
     Attributes:
         expected: the stretches that the windows cover.
         now: epoch milliseconds.
+        not_ready: returns the windows of a unit that do not count as loaded because of the upstream.
     """
 
     state: WindowState
     windows: Windows
     expected: Sequence[Interval]
     now: int
+    not_ready: Callable[[str], Sequence[Gap]]
 
     def current_unit(self, unit: str) -> UnitLedger:
         """Return the ledger of a current unit."""
@@ -204,9 +214,12 @@ class _LedgerBuilder:
         """Return the stretches of a unit that were read."""
         intervals, unread = (
             union(self._intervals(unit)),
-            union(sorted([*self._skipped(unit), *self._early(unit)])),
+            union(sorted([*self._skipped(unit), *self._early(unit), *self._not_ready_spans(unit)])),
         )
         return subtract(intervals, unread) if unread else intervals
+
+    def _not_ready_spans(self, unit: str) -> list[Interval]:
+        return [(start, end) for start, end, _ in self.not_ready(unit)]
 
     def _early(self, unit: str) -> list[Interval]:
         return union(sorted((interval[0], interval[1]) for interval in self.state.early.get(unit, ())))
@@ -229,6 +242,7 @@ class _LedgerBuilder:
             ],
             [(*interval, EARLY) for interval in self._early(unit)],
             [(*interval, ABSTINENT) for interval in self._skipped(unit)],
+            [(start, end, why) for start, end, why in self.not_ready(unit)],
             [
                 (*interval, LEFT_OUT)
                 for interval in union(sorted((interval[0], interval[1]) for interval in deferred))

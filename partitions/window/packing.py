@@ -11,7 +11,9 @@ from itertools import groupby
 
 from partitions.instants import milliseconds
 from partitions.window.due_ranges import DueRange
+from partitions.window.reasons import WHOLE
 from partitions.window.slices import WindowSlice
+from partitions.window.work_outcomes import UpstreamRead
 from partitions.window.work_unit import OldWindow, WorkUnit
 from partitions.window.work_unit_groups import WorkUnitGroup, pack_groups
 from partitions.window.workload import Workload
@@ -40,6 +42,8 @@ class SlicePacker:
         name = definition.time_entry.name if definition.time_entry else "window"
         now = milliseconds(self.workload.now)
         blank = WindowSlice((), definition.zone, definition.default_grid.text, name, now)
+        awaited, units = self.workload.awaited, self.workload.units
+        upstream = UpstreamRead(awaited.upstream.positions, awaited.changes(units)) if awaited else None
         deferred = tuple(self.workload.deferred())
         for number, work_units in enumerate([*self._ungrouped_slices(), *self._group_slices()]):
             yield replace(
@@ -48,6 +52,7 @@ class SlicePacker:
                 deferred=() if number else deferred,
                 early=() if number else self.workload.early,
                 old=tuple(self._replaced_windows(work_units)),
+                upstream=upstream,
             )
 
     def _ungrouped_slices(self) -> Iterator[tuple[WorkUnit, ...]]:
@@ -60,7 +65,7 @@ class SlicePacker:
         alone: list[WorkUnit] = []
         for window_index, unit_index, due in self.workload.selector.selected:
             work_unit = self._work_unit(window_index, self.workload.units[unit_index], due)
-            replaces = work_unit.group_start is not None or work_unit.reason == "forced"
+            replaces = work_unit.group_start is not None or work_unit.reason in WHOLE
             if due.is_alone:
                 alone.append(work_unit)
             else:
@@ -120,7 +125,7 @@ class SlicePacker:
             return WorkUnit(None, None, unit, None, due.reason)
         start, end = windows.starts[index], windows.ends[index]
         lower, tied_windows = start, self.workload.groups.tied_windows_of(unit, index)
-        is_reread = due.served and due.reason != "forced"
+        is_reread = due.served and due.reason not in WHOLE
         if is_reread and not self.rereads_whole_windows and tied_windows is None:
             lower = min(self.workload.cutoffs.lower(start, end if due.high is None else due.high), end)
         is_open, group_start = index in windows.open, start if tied_windows else None

@@ -18,6 +18,7 @@ from partitions.window.packing import SlicePacker
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import check_min_units
+from partitions.window.upstream import UpstreamTable
 from partitions.window.workload import Workload
 
 
@@ -33,6 +34,7 @@ def plan(
     reads_any_stretch: bool = True,
     request: Request = DUE,
     early_since: int | None = None,
+    upstream: UpstreamTable | None = None,
 ) -> Plan[WindowSlice]:
     """Return the slices that the next run loads, and the work units that it skips, with the reasons.
 
@@ -50,6 +52,7 @@ def plan(
         request: the work that the run is asked for.
         early_since: a clock that ran ahead has loaded all windows beyond this instant, in epoch
             milliseconds; None: no clock ran ahead.
+        upstream: what the table that is read holds; None if the windows do not wait for it.
 
     Raises:
         PlanError: if there are fewer units than ``min_units``.
@@ -60,10 +63,22 @@ def plan(
     check_min_units(units, definition.min_units, dataflow)
     state = state.rebased(definition.default_grid)
     forced, part = isinstance(request, Forced), request.of if isinstance(request, Due | Forced) else None
-    workload = Workload(definition, state, tuple(units), now, reads_any_stretch, forced, part, early_since)
+    workload = Workload(
+        definition, state, tuple(units), now, reads_any_stretch, forced, part, early_since, upstream
+    )
     slices = tuple(SlicePacker(workload, rereads_whole_windows).slices())
     if isinstance(request, Forced) and request.reason is not None:
         slices = tuple(replace(slice_, why="replay") for slice_ in slices)
     explanation = Explanation(workload)
     skips, warnings = tuple(explanation.skips()), tuple(explanation.warnings())
-    return Plan(dataflow, "window", state_number, now, explanation.why(), slices, skips, warnings)
+    return Plan(
+        dataflow,
+        "window",
+        state_number,
+        now,
+        explanation.why(),
+        slices,
+        skips,
+        warnings,
+        waiting_for_upstream=explanation.waiting_for_upstream,
+    )

@@ -15,8 +15,9 @@ from partitions.plan import Size
 from partitions.sentinels import Watermark
 from partitions.window.calendar_grid import Grid
 from partitions.window.extent import Extent
+from partitions.window.reasons import WHOLE
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import LoadedUnit, TimeBound, WindowSpan
+from partitions.window.work_outcomes import LoadedUnit, TimeBound, UpstreamRead, WindowSpan
 from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit, commit_key, extents
 
 
@@ -38,6 +39,7 @@ class WindowSlice:
         files: the files of each work unit that is a folder, by its key; None for other sources, or if they are not
         listed yet.
         makes_room: whether rows in the table are deleted, whatever the target's load is.
+        upstream: the upstream as the plan saw it; None if the windows do not wait for it.
         why: the origin of the slice.
     """
 
@@ -53,6 +55,7 @@ class WindowSlice:
     makes_room: bool = False
     version: int | str | None = None
     files: Mapping[tuple[TimeBound, str], tuple[SourceFile, ...]] | None = None
+    upstream: UpstreamRead | None = None
     why: Literal["run", "replay"] = "run"
 
     @property
@@ -73,7 +76,7 @@ class WindowSlice:
     @property
     def replaces(self) -> bool:
         """Return whether rows are deleted: loaded windows are written again, or are cut differently now."""
-        return self.makes_room or bool(self.old) or any(work.reason == "forced" for work in self.works)
+        return self.makes_room or bool(self.old) or any(work.reason in WHOLE for work in self.works)
 
     def advance(self, before: Watermark) -> Watermark:
         """Return the state after this slice."""
@@ -99,6 +102,7 @@ class WindowSlice:
                 early=self.early,
                 replaced=[(old.unit, old.start) for old in self.old],
                 rest=rest,
+                upstream=self.upstream,
             )
             .watermark()
         )

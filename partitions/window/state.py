@@ -17,7 +17,7 @@ from partitions.watermark_state import WatermarkState
 from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state_changes import StateChanges
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
-from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, WindowSpan
+from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, UpstreamRead, WindowSpan
 
 _STORED_NAMES = {
     "skipped": "skipped",
@@ -25,6 +25,8 @@ _STORED_NAMES = {
     "reread_whole": "whole",
     "old": "stale",
     "early": "early",
+    "changed": "changed",
+    "upstream": "upstream",
 }
 """The stored names of fields that are left out if they are empty."""
 
@@ -45,6 +47,10 @@ class WindowState(WatermarkState):
         read that overlaps one deletes it.
         early: intervals of windows that a clock running ahead loaded before their end. They are read again
         once they are over.
+        changed: by unit, loaded stretches ``[start, end]`` that the upstream has loaded again since. They
+        are read again once the upstream has all of them.
+        upstream: by dataflow whose table is read, number and id of its newest entry that ``changed`` takes
+        into account.
         retried: whether the last commit retried failed work units. With room for a single work unit, the
         next commit then takes one that has not failed.
     """
@@ -58,6 +64,8 @@ class WindowState(WatermarkState):
     reread_whole: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     old: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     early: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
+    changed: Mapping[str, list[list[int]]] = field(default_factory=dict)
+    upstream: Mapping[str, list[Any]] = field(default_factory=dict)
     retried: bool = False
 
     @classmethod
@@ -184,6 +192,7 @@ class WindowState(WatermarkState):
         early: Iterable[WindowSpan] = (),
         replaced: Iterable[tuple[str, int]] = (),
         rest: Iterable[tuple[str, int, int]] = (),
+        upstream: UpstreamRead | None = None,
     ) -> WindowState:
         """Return the state after a commit.
 
@@ -197,8 +206,11 @@ class WindowState(WatermarkState):
             replaced: old windows whose rows were deleted, by unit and start.
             rest: unit, start and end of the parts of replaced windows that no current window covers. They
             were read again and stay old.
+            upstream: the upstream as the read saw it; None if the windows do not wait for it.
         """
         changes = StateChanges(vars(self))
+        if upstream is not None:
+            changes.see_upstream(upstream)
         changes.add_early(early)
         changes.drop_replaced(replaced)
         for unit, lower, upper in rest:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from partitions.errors import shorten_to_line
+from partitions.intervals import union
 from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowIntervals
-from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, WindowSpan
+from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, UpstreamRead, WindowSpan
 
 _MAX_LETTERS = 500
 """The most letters of an error that the state keeps, since every failed work unit has one."""
@@ -34,6 +35,8 @@ class StateChanges:
         self._open: dict[str, list[int]] = dict(fields["open"])
         self._failed: dict[str, Mapping[TimeBound, Failure]] = dict(fields["failed"])
         self._skipped: dict[str, list[list[int]]] = dict(fields["skipped"])
+        self._changed: dict[str, list[list[int]]] = dict(fields["changed"])
+        self._upstream: Mapping[str, list[Any]] | None = None
         self._retried = False
 
     def fields(self) -> dict[str, Any]:
@@ -51,8 +54,22 @@ class StateChanges:
             "reread_whole": _without_empty(intervals["reread_whole"]),
             "old": _without_empty(intervals["old"]),
             "early": _without_empty(intervals["early"]),
+            "changed": _without_empty(self._changed),
+            "upstream": self._old["upstream"] if self._upstream is None else self._upstream,
             "retried": self._retried,
         }
+
+    def see_upstream(self, upstream: UpstreamRead) -> None:
+        """Record how far the upstream was seen, and what it has loaded again.
+
+        All slices of a plan have seen the same, and the first of them records it.
+        """
+        self._upstream = upstream.entries
+        if self._old["upstream"] == upstream.entries:
+            return
+        for unit, start, end in upstream.changed:
+            ranges = sorted([*self._changed.get(unit, ()), [start, end]])
+            self._changed[unit] = [[lower, upper] for lower, upper in union(ranges)]
 
     def record_failure(self, unit: str, start: TimeBound, error: str, at: int | None) -> None:
         """Record a failed try."""
@@ -97,6 +114,9 @@ class StateChanges:
         for name in ("over_cap", "reread_whole"):
             if self._has(name, loaded.unit):
                 self._intervals_of(name, loaded.unit).drop(loaded.start)
+        if self._upstream is not None and loaded.unit in self._changed:
+            remaining_changes = _subtract(self._changed[loaded.unit], loaded.lower, loaded.end)
+            self._changed[loaded.unit] = list(remaining_changes)
         starts = [start for start in self._open.get(loaded.unit, ()) if start != loaded.start]
         self._open[loaded.unit] = sorted([*starts, loaded.start]) if loaded.open else starts
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from partitions.pauses import remaining_pause
 from partitions.window.calendar_grid import Grid
@@ -69,3 +70,16 @@ class WindowSpan(NamedTuple):
     end: TimeBound
     grid: str
     reread_whole: bool = False
+
+
+class UpstreamRead(NamedTuple):
+    """The upstream as a plan has seen it, before the version of its table that the slices read.
+
+    Attributes:
+        entries: by dataflow whose table is read, number and id of the newest entry.
+        changed: unit, start and end of loaded stretches that the upstream has loaded since the entries
+        that the state knows.
+    """
+
+    entries: Mapping[str, list[Any]]
+    changed: tuple[tuple[str, int, int], ...] = ()

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from partitions.instants import as_datetime
 from partitions.spelling import first_few
-from partitions.window.due_ranges import Reason
 from partitions.window.extent import Extent
+from partitions.window.reasons import Reason
 from partitions.window.units import unit_of
 from partitions.window.work_outcomes import TimeBound
 

@@ -16,12 +16,15 @@ from functools import cached_property
 from partitions.instants import floor_minute, milliseconds
 from partitions.intervals import consecutive
 from partitions.request import WorkUnitSelection
+from partitions.window.awaited_windows import AwaitedWindows
 from partitions.window.definition import WindowWatermark
-from partitions.window.due_ranges import DueFinder, DueRange, Reason
+from partitions.window.due_ranges import DueFinder, DueRange
 from partitions.window.early import loaded_early
 from partitions.window.fair_share import PlanBudget, UnitDueRange, UnitSelector
 from partitions.window.grace import Cutoffs, job_cutoff
+from partitions.window.reasons import Reason
 from partitions.window.state import WindowState
+from partitions.window.upstream import UpstreamTable
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import WindowSpan
 from partitions.window.work_unit_groups import WorkUnitGroup, WorkUnitGroups, pack_groups, select_groups
@@ -42,6 +45,7 @@ class Workload:
         part: the requested part; None: all due work.
         early_since: a clock that ran ahead has loaded all windows beyond this instant, in epoch
             milliseconds; None: no clock ran ahead.
+        upstream: what the table that is read holds; None if the windows do not wait for it.
     """
 
     definition: WindowWatermark
@@ -52,6 +56,7 @@ class Workload:
     forced: bool
     part: WorkUnitSelection | None
     early_since: int | None
+    upstream: UpstreamTable | None = None
 
     def __post_init__(self) -> None:
         self._prepare()
@@ -65,8 +70,15 @@ class Workload:
         self.windows = definition.windows(self.now) if timed else None
         job = job_cutoff(self.state, definition.grace_ms, floor_minute(self.now))
         self.cutoffs = Cutoffs(job, definition.grace_ms, definition.abstinent_ms)
+        self.awaited = (
+            AwaitedWindows.of(self.upstream, definition, self.state, self.windows, self.now)
+            if self.upstream is not None and self.windows is not None
+            else None
+        )
         self.unit_due = (
-            DueFinder(self.state, self.windows, self.cutoffs) if self.windows is not None else None
+            DueFinder(self.state, self.windows, self.cutoffs, self.awaited)
+            if self.windows is not None
+            else None
         )
         windows = self.windows if self.windows is not None else Windows.of(())
         self.groups = WorkUnitGroups(self.state, windows, self.units, self.reads_any_stretch)
@@ -89,7 +101,14 @@ class Workload:
     def _due_groups(self) -> list[WorkUnitGroup]:
         if self.windows is None or not self.state.old:
             return []
-        return self.groups.due(self.part.units if self.part else None, self._requested_indexes)
+        groups = self.groups.due(self.part.units if self.part else None, self._requested_indexes)
+        return [group for group in groups if not self._waits(group)]
+
+    def _waits(self, group: WorkUnitGroup) -> bool:
+        """Return whether a window of a group waits for the upstream."""
+        waiting = self.awaited.waiting(self.units[group.unit_index]) if self.awaited else ()
+        first, after, *_ = group.tied_windows
+        return any(lower < after and first < upper for lower, upper in waiting)
 
     def _offer_due_ranges(self) -> None:
         for unit_index, unit in enumerate(self.units):
@@ -155,6 +174,8 @@ class Workload:
         """Yield due work beyond the cap that the next plan would not find again."""
         for first, after, (due, unit_index) in self.selector.over_cap:
             unit, forced = self.units[unit_index], due.reason == "forced"
+            if due.reason == "upstream":
+                continue  # the state keeps what has changed upstream
             if self.windows is None:
                 yield WindowSpan(unit, None, None, "none", forced)
             else:

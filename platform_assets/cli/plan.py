@@ -75,6 +75,7 @@ def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
         "slices": [],
         "skips": [],
         "warnings": [],
+        "waiting_for_upstream": 0,
     }
     return {"dataflow": flow.name, "kind": flow.kind, **empty, "error": error_json(error)}
 

@@ -1,6 +1,6 @@
 """Runs dataflows one after another, each after its upstream.
 
-A dataflow is skipped if one of the tables that it reads was not loaded.
+A dataflow is skipped if one of the tables that it reads was not loaded, unless its windows wait for it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, UpstreamNotLoaded
+from partitions.lineage import Lineage
 from resources.notes.last_run import note_failed_start
 from resources.outcome import Outcome
 
@@ -43,7 +44,7 @@ def run_in_order(
         if len(by_name) > 1:
             with suppress(OSError):
                 click.echo(f"{name} …")
-        upstream = lineage.upstream_dataflows(name)
+        upstream = set(lineage.upstream_dataflows(name)) - _awaited(by_name[name], lineage)
         failed = [
             outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in upstream
         ]
@@ -54,6 +55,13 @@ def run_in_order(
         )
         on_outcome(outcomes[-1])
     return outcomes
+
+
+def _awaited(flow: Dataflow, lineage: Lineage) -> set[str]:
+    """Return the dataflows that the windows of a dataflow wait for: it loads what is complete there."""
+    if not flow.watermark.waits_for_upstream:
+        return set()
+    return {maker.name for maker in lineage.makers(flow.source.lake_table or "")}
 
 
 def _upstream_not_loaded(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:

@@ -18,6 +18,7 @@ from partitions.stream.completeness import completeness_refusal
 from partitions.stream.side_table_names import side_tables
 from partitions.supported import source_refusal
 from partitions.table_names import bad_records_table
+from partitions.window.upstream_refusals import upstream_refusal
 from platform_assets.project.checked_file import NAME, Checked
 from platform_assets.project.dagster_rules import _texts, check_dagster_rules
 from platform_assets.project.document import Key, value_at
@@ -242,9 +243,9 @@ def check_cycles(flows: Sequence[Checked[Dataflow]]) -> None:
 
 
 def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
-    """Refuse windows that wait for the watermark of a stream whose table they do not read.
+    """Refuse windows that wait for a table that they do not read, or that nothing tells the end of.
 
-    Skipped if the file of the stream has errors.
+    Skipped if the file of that dataflow has errors.
     """
     for flow in flows:
         reader = flow.model
@@ -256,7 +257,8 @@ def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
         makers = tuple(
             candidate.model for candidate in flows if candidate.model and candidate.model.table == table
         )
-        if (refusal := completeness_refusal(reader, makers)) is not None:
+        refusal = completeness_refusal(reader, makers) or upstream_refusal(reader, makers)
+        if refusal is not None:
             flow.refuse(refusal.key, refusal.actual, refusal.expected)
 
 

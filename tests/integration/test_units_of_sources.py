@@ -24,7 +24,7 @@ from partitions.dagster_partitions import WindowPartitions
 from partitions.errors import PlanError, SourceUnreachable
 from platform_assets.factory.kinds.window.run_requests import due_runs
 from resources.connections.places import Place
-from resources.kinds.window.opening import units_of
+from resources.kinds.window.unit_lookup import units_of
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.integration.test_window_partitions import END, START, Dagster

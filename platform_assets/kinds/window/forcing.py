@@ -11,8 +11,8 @@ from partitions.instants import Instant
 from partitions.request import Forced, WorkUnitSelection
 from partitions.window.listed_units import ListedUnits
 from partitions.window.units import identity
-from resources.kinds.window.opening import units_of
 from resources.kinds.window.retention import refuse_expired_windows
+from resources.kinds.window.unit_lookup import units_of
 from resources.platform.platform import Platform
 
 

@@ -45,7 +45,11 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsU
     """The profile of window watermarks."""
 
     slices_noun = "work unit"
-    unknown_waiting: ClassVar[Mapping[str, Any]] = {"work_units": None, "failed_units": None}
+    unknown_waiting: ClassVar[Mapping[str, Any]] = {
+        "work_units": None,
+        "failed_units": None,
+        "waiting_for_upstream": None,
+    }
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return how far all units are loaded, and how far the furthest one."""
@@ -96,7 +100,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsU
         now: datetime,
         servers: UnreachableServers,
     ) -> dict[str, Any]:
-        """Return how many work units are new, grown, failed or deferred, and how many have failed.
+        """Return how many work units are due, how many have failed, and how many wait for the upstream.
 
         Work units that grace reads again wait for nothing.
         """
@@ -104,15 +108,23 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsU
         due = [work for slice_ in plan.slices for work in slice_.works if work.reason != "grace"]
         failed = (entry.state() if entry else {}).get("failed", {})
         count = sum(1 for of_unit in failed.values() for failure in of_unit.values() if failure[0])
-        return {"work_units": len(due), "failed_units": count}
+        return {
+            "work_units": len(due),
+            "failed_units": count,
+            "waiting_for_upstream": plan.waiting_for_upstream,
+        }
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
         """Return the number of work units, and of failed ones; None if unknown."""
         if waiting["work_units"] is None:
             return None
-        failed = f", {waiting['failed_units']:,} failed" if waiting["failed_units"] else ""
-        is_waiting = waiting["work_units"] or failed
-        return f"{pluralize(waiting['work_units'], 'work unit')}{failed}" if is_waiting else "nothing"
+        failed, count = waiting["failed_units"], waiting["waiting_for_upstream"]
+        parts = [
+            pluralize(waiting["work_units"], "work unit") if waiting["work_units"] or failed else "",
+            f"{failed:,} failed" if failed else "",
+            f"{count:,} waiting for upstream" if count else "",
+        ]
+        return ", ".join(filter(None, parts)) or "nothing"
 
     def work_fingerprint(
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import ClassVar
 
 from partitions.dataflow import Dataflow
+from partitions.errors import SourceUnreachable
 from partitions.instants import milliseconds
 from partitions.plan import Plan
 from partitions.request import DUE, Request
@@ -17,12 +18,16 @@ from partitions.window.early import find_early_start
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState, highest_of
+from partitions.window.upstream import Position, UpstreamTable
 from resources.kinds.contract.planning import Planning
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.columns import WindowColumns
-from resources.kinds.window.sources import FolderWindows, WindowSource
+from resources.kinds.window.sources import FolderWindows, QueriedWindows, WindowSource
 from resources.kinds.window.stream_completeness import Waits
 from resources.watermarks.entry import Entry
+
+_MAX_TRIES = 10
+"""The most plans that are made while the upstream loads."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class WindowPlanning(Planning[WindowSlice]):
         window_columns: the columns that tell a row's window and unit.
         units: returns the identities of all units.
         history: returns all remaining entries of the log.
-        waits: returns the stream that windows wait for; None if they wait for nothing.
+        newest_entries: returns number and id of the newest entry of each dataflow that windows wait for.
+        awaited: returns what windows wait for, at a state and an instant; None if they wait for nothing.
     """
 
     replans_after_load: ClassVar[bool] = False
@@ -46,7 +52,8 @@ class WindowPlanning(Planning[WindowSlice]):
     window_columns: WindowColumns
     units: Callable[[], tuple[str, ...]]
     history: Callable[[], Iterable[Entry]] = tuple
-    waits: Callable[[], Waits | None] = lambda: None
+    newest_entries: Callable[[UpstreamTable], Mapping[str, Position]] = lambda upstream: upstream.positions
+    awaited: Callable[[WindowState, datetime], Waits | UpstreamTable | None] = lambda state, now: None
 
     @property
     def _definition(self) -> WindowWatermark:
@@ -58,13 +65,40 @@ class WindowPlanning(Planning[WindowSlice]):
         return self._definition.pacing
 
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
-        """Return the plan above the entry; looks up the units, but no rows and no files."""
+        """Return the plan above the entry; looks up the units, but no rows and no files.
+
+        Slices that wait for window dataflows are set to the version that they read. If one of these
+        dataflows loads something meanwhile, the plan is made again: it must not know more than the version.
+        """
         state = state_of(WindowState, self.dataflow, entry)
+        for _ in range(_MAX_TRIES):
+            awaited = self.awaited(state, now)
+            planned = self._plan(entry, state, now, request, awaited)
+            source = self.source
+            if not (
+                isinstance(awaited, UpstreamTable) and isinstance(source, QueriedWindows) and planned.slices
+            ):
+                return planned
+            planned = replace(planned, slices=tuple(source.at_one_version(planned.slices)))
+            if self.newest_entries(awaited) == awaited.positions:
+                return planned
+        raise SourceUnreachable(
+            f"dataflow {self.dataflow.name}: expected {self.dataflow.source.label} to rest while a run is planned, found new loads"
+            f" {_MAX_TRIES} times. Run again"
+        )
+
+    def _plan(
+        self,
+        entry: Entry | None,
+        state: WindowState,
+        now: datetime,
+        request: Request,
+        awaited: Waits | UpstreamTable | None,
+    ) -> Plan[WindowSlice]:
         rewound = entry is not None and entry.replace_until is not None
         deletes = self.dataflow.target.replace_by_watermark or rewound
-        waits = self.waits()
         planned = plan(
-            self._definition.up_to(waits.reached) if waits else self._definition,
+            self._definition.up_to(awaited.reached) if awaited else self._definition,
             state,
             self.units(),
             now,
@@ -75,9 +109,10 @@ class WindowPlanning(Planning[WindowSlice]):
             reads_any_stretch=self.source.reads_any_stretch,
             request=request,
             early_since=find_early_start(state, now, self._highs()),
+            upstream=awaited if isinstance(awaited, UpstreamTable) else None,
         )
-        if waits is not None:
-            planned = replace(planned, why=f"{planned.why}; {waits.in_words}")
+        if isinstance(awaited, Waits):
+            planned = replace(planned, why=f"{planned.why}; {awaited.in_words}")
         if isinstance(self.source, FolderWindows):
             works = [work for slice_ in planned.slices for work in slice_.works]
             planned = replace(planned, skips=(*planned.skips, *self.source.empty_windows(works)))

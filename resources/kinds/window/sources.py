@@ -60,7 +60,9 @@ class QueriedWindows:
         return self._source.remarks if isinstance(self._source, HasRemarks) else ()
 
     def at_one_version(self, slices: Sequence[WindowSlice]) -> list[WindowSlice]:
-        """Return the slices, set to one version of a lake table; other sources have no versions."""
+        """Return the slices, set to one version of a lake table unless the plan has set it."""
+        if all(slice_.version is not None for slice_ in slices):
+            return list(slices)
         version = self._source.version() if isinstance(self._source, HasVersions) else None
         return [replace(slice_, version=version) for slice_ in slices]
 

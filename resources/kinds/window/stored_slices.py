@@ -8,7 +8,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.window.definition import WindowWatermark
 from partitions.window.slices import WindowSlice, files_of
-from partitions.window.work_outcomes import WindowSpan
+from partitions.window.work_outcomes import UpstreamRead, WindowSpan
 from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
@@ -44,6 +44,8 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
             "early": list(map(list, slice_.early)),
             "old": list(map(list, slice_.old)),
         }
+        if slice_.upstream is not None:
+            head["upstream"] = [slice_.upstream.entries, list(map(list, slice_.upstream.changed))]
         if slice_.files is not None:
             head["files"] = [[list(file.row) for file in slice_.files[work.key]] for work in slice_.works]
         loaded = [[*work, None] for work in slice_.works]
@@ -55,6 +57,7 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
         rows = [(WorkUnit(*row), error) for *row, error in stored.rows]
         works = tuple(work for work, error in rows if error is None)
         time, listed = self._definition.time_entry, stored.head.get("files")
+        upstream = stored.head.get("upstream")
         return WindowSlice(
             works,
             self._definition.zone,
@@ -68,5 +71,13 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
             makes_room=intent.replaces == "own",
             version=stored.head["read_from"],
             files=None if listed is None else files_of(works, listed),
+            upstream=None
+            if upstream is None
+            else UpstreamRead(upstream[0], tuple(map(_changed_stretch, upstream[1]))),
             why="replay" if intent.why == "replay" else "run",
         )
+
+
+def _changed_stretch(stored: list[Any]) -> tuple[str, int, int]:
+    unit, start, end = stored
+    return unit, start, end

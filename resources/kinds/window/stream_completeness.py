@@ -22,28 +22,30 @@ from resources.watermarks.log import WatermarkLog
 
 @dataclass(frozen=True)
 class Waits:
-    """The stream that windows wait for.
+    """The dataflow that windows wait for, and up to when its table is complete.
 
     Attributes:
-        stream: the name of its dataflow; the table that is read if no stream of the project makes it.
+        stream: its name; the table that is read if no stream of the project makes it.
         reached: the time below which its table has all rows, aware; None: unknown.
-        lacks_rows: whether the table is not the one that the stream has loaded, so that nothing is known.
+        lacks_rows: whether the table is not the one that the dataflow has loaded, so that nothing is known.
+        is_stream: whether it is a stream, or the table of none.
     """
 
     stream: str
     reached: datetime | None
     lacks_rows: bool = False
+    is_stream: bool = False
 
     @property
     def in_words(self) -> str:
-        """How far the stream is, for people."""
+        """How far the dataflow is, for people."""
         if self.lacks_rows:
             return (
                 f"the table of {self.stream} is older than its state, or a different table: `strandline run "
                 f"{self.stream}` shows what to do"
             )
         if self.reached is None:
-            return f"{self.stream} has no global watermark yet"
+            return f"{self.stream} has no {'global ' if self.is_stream else ''}watermark yet"
         return f"{self.stream} is complete up to {self.reached.isoformat()}"
 
 
@@ -64,15 +66,15 @@ def find_waits(
     for maker in lineage.makers(table):
         if isinstance(maker, Dataflow) and isinstance(maker.watermark, StreamWatermark):
             entry = log.newest(maker.name)
-            if entry is not None and not _holds_loaded(table_of(maker), entry):
-                return Waits(maker.name, None, lacks_rows=True)
+            if entry is not None and not holds_loaded(table_of(maker), entry):
+                return Waits(maker.name, None, lacks_rows=True, is_stream=True)
             state = StreamState.of(entry.state() if entry else None)
             column = dataflow.source.row_columns.window
-            return Waits(maker.name, _in_utc(complete_up_to(maker, column, state.drained)))
-    return Waits(table, None)
+            return Waits(maker.name, _in_utc(complete_up_to(maker, column, state.drained)), is_stream=True)
+    return Waits(table, None, is_stream=True)
 
 
-def _holds_loaded(table: Table, entry: Entry) -> bool:
+def holds_loaded(table: Table, entry: Entry) -> bool:
     """Return whether a table still has all rows that count as loaded."""
     if (loaded := required_commit(entry)) is None:
         return True

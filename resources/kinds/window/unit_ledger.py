@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from partitions.dataflow import Dataflow
-from partitions.window.ledger import Ledger, ledger
+from partitions.window.ledger import Ledger
 from partitions.window.state import WindowState
-from resources.kinds.window.opening import units_of, windows_of
+from resources.kinds.window.awaited import ledger_of
 from resources.platform.opener import Opener
 
 
@@ -20,6 +20,4 @@ def unit_ledger(opener: Opener, dataflow: Dataflow, now: datetime) -> Ledger:
     """
     entry = opener.checked_entry(dataflow)
     state = WindowState.of(entry.state() if entry else None)
-    return ledger(
-        windows_of(opener, dataflow), state, units_of(opener, dataflow), now, dataflow=dataflow.name
-    )
+    return ledger_of(opener, dataflow, state, now)

@@ -39,7 +39,9 @@ from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Wo
 from platform_assets.factory.upstream import upstream_sensor
 from resources.dagster.io_managers import PLAN_TAG
 from resources.dagster.unreported_entries import DATAFLOW_TAG
-from resources.kinds.window.opening import open_windows, units_of, windows_of
+from resources.kinds.window.awaited import windows_of
+from resources.kinds.window.opening import open_windows
+from resources.kinds.window.unit_lookup import units_of
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 
@@ -100,7 +102,7 @@ def due_runs(
     due = [work for slice_ in plan.slices for work in slice_.works]
     state = WindowState.of(entry.state() if entry else None)
     works = due if everything else select_waking_work(dataflow.window, state, due, now)
-    windows = windows_of(platform, dataflow).windows(now) if dataflow.window.time_entry else None
+    windows = windows_of(platform, dataflow, now).windows(now) if dataflow.window.time_entry else None
     new_keys = _new_keys(partitions, instance, windows, units) if works else []
     dynamic_keys = _dynamic_keys(partitions, instance, new_keys)
 

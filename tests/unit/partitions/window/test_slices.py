@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from partitions.instants import as_datetime, zone_of
 from partitions.sentinels import Watermark
-from partitions.window.due_ranges import Reason
 from partitions.window.extent import Extent
+from partitions.window.reasons import Reason
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import Failure, WindowSpan

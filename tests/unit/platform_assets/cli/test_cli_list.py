@@ -181,6 +181,7 @@ class TestWhatWaits:
             "new_input": None,
             "work_units": None,
             "failed_units": None,
+            "waiting_for_upstream": None,
             "more": False,
             "why": None,
         }

@@ -1,0 +1,216 @@
+"""The windows of a dataflow that wait for its upstream, and those to load again since it has changed.
+
+Windows are ranges of indexes here. See docs/how-to/chains.md, Wait for complete windows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from partitions.instants import milliseconds
+from partitions.intervals import Interval, consecutive, intersect, subtract, union
+from partitions.plan import Skip, pluralize
+from partitions.window.definition import WindowWatermark
+from partitions.window.incomplete import LoadAfter, loads_incomplete
+from partitions.window.ledger import Gap
+from partitions.window.loaded_windows import LoadedWindows
+from partitions.window.state import WindowState
+from partitions.window.units import NO_UNIT
+from partitions.window.upstream import UpstreamTable, instant_in_words
+from partitions.window.windows import Windows
+from partitions.window.work_unit import describe_unit
+
+IndexRange = tuple[int, int]
+"""Windows ``[first, after)``."""
+
+
+@dataclass(frozen=True)
+class AwaitedWindows:
+    """Compares the windows of a dataflow with what its upstream has.
+
+    Attributes:
+        upstream: what the table that is read holds.
+        definition: the declared watermark.
+        state: the committed state; its default grid is the definition's.
+        windows: all windows of the plan.
+        now: the clock, epoch milliseconds.
+    """
+
+    upstream: UpstreamTable
+    definition: WindowWatermark
+    state: WindowState
+    windows: Windows
+    now: int
+    _cache: dict[tuple[str, str], list[IndexRange]] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def of(
+        cls,
+        upstream: UpstreamTable,
+        definition: WindowWatermark,
+        state: WindowState,
+        windows: Windows,
+        now: datetime,
+    ) -> AwaitedWindows:
+        """Bind to the windows of a plan at an instant, aware."""
+        rebased = state.rebased(definition.default_grid)
+        return cls(upstream, definition, rebased, windows, milliseconds(now))
+
+    def incomplete(self, unit: str) -> list[IndexRange]:
+        """Return the windows of a unit whose upstream lacks a part of them."""
+        return self._once("incomplete", unit, self._incomplete)
+
+    def _incomplete(self, unit: str) -> list[IndexRange]:
+        lacking = self.upstream.lacking(unit)
+        expired = self.upstream.expired_before
+        if expired is not None and len(self.windows):
+            # Of windows that are not loaded yet, the retention has taken rows.
+            before = subtract([(self.windows.starts[0], expired)], self._spans(self._loaded(unit)))
+            lacking = union(sorted([*lacking, *before]))
+        return self._touched(lacking)
+
+    def waiting(self, unit: str) -> list[IndexRange]:
+        """Return the incomplete windows of a unit that no run may load now."""
+        return self._once("waiting", unit, self._waiting)
+
+    def _waiting(self, unit: str) -> list[IndexRange]:
+        if self.upstream.problem is not None:  # nothing is known of the table, so nothing may be read
+            return [(0, len(self.windows))] if len(self.windows) else []
+        mode, incomplete = self.definition.incomplete, self.incomplete(unit)
+        if mode == "wait":
+            return incomplete
+        ends, now = self.windows.ends, self.now
+        return list(
+            consecutive(
+                index
+                for first, after in incomplete
+                for index in range(first, after)
+                if not loads_incomplete(mode, ends[index], now)
+            )
+        )
+
+    def changed(self, unit: str) -> list[IndexRange]:
+        """Return the loaded windows of a unit to load again: they are complete, and differ from the table."""
+        return self._once("changed", unit, self._changed)
+
+    def _changed(self, unit: str) -> list[IndexRange]:
+        stretches = union(sorted([*self._noted(unit), *self.upstream.changed(unit)]))
+        changed = _common(self._touched(stretches), self._loaded(unit))
+        expired = self.upstream.expired_before
+        if expired is not None:  # reading them again would lose the rows that are gone there
+            changed = _without(changed, [(0, bisect_left(self.windows.starts, expired))])
+        return _without(changed, self.incomplete(unit))
+
+    def changes(self, units: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
+        """Return the loaded stretches that have changed since the entries that the state knows, by unit."""
+        stretches: list[tuple[str, int, int]] = []
+        for unit in dict.fromkeys([*self.state.units, *units]):
+            loaded = union(sorted((interval[0], interval[1]) for interval in self.state.units.get(unit, ())))
+            both = intersect(((start, end, unit) for start, end in self.upstream.changed(unit)), loaded)
+            stretches += [(unit, start, end) for start, end, unit in both]
+        return tuple(stretches)
+
+    def gaps(self, unit: str) -> list[Gap]:
+        """Return the windows of a unit that do not count as covered, with the reasons, ascending."""
+        loaded = self._loaded(unit)
+        without = _common(self.incomplete(unit), loaded)
+        waiting = _without(self.waiting(unit), loaded)
+        why = f"{self.upstream.table} has changed since it was loaded: waits to be loaded again"
+        return sorted(
+            [
+                *self._lacks(unit, without, "lacks"),
+                *self._lacks(unit, waiting, "waits for"),
+                *(Gap(start, end, why) for start, end in self._spans(self.changed(unit))),
+            ]
+        )
+
+    def _lacks(self, unit: str, ranges: Iterable[IndexRange], verb: str) -> Iterator[Gap]:
+        for start, end in (self.windows[index] for range_ in ranges for index in range(*range_)):
+            yield Gap(start, end, f"{verb} {self._lack(unit, start, end, named=0)}")
+
+    def _incomplete_or_waiting(self, unit: str) -> list[IndexRange]:
+        """Return the windows of a unit that wait, and the loaded ones whose upstream lacks a part of them."""
+        lacking = _common(self.incomplete(unit), self._loaded(unit))
+        return union(sorted([*self.waiting(unit), *lacking]))
+
+    def count(self, units: Iterable[str]) -> int:
+        """Return the number of work units that wait, or were loaded without a part of them."""
+        return sum(after - first for unit in units for first, after in self._incomplete_or_waiting(unit))
+
+    def in_words(self, units: Sequence[str]) -> str:
+        """Return what the first work unit waits for, and how many more wait; "" if none does."""
+        first = next(self.skips(units), None)
+        if first is None:
+            return ""
+        sentence, more = f"{first.subject} {first.why}", self.count(units) - 1
+        also = f", and {pluralize(more, 'more work unit')} {'waits' if more == 1 else 'wait'}"
+        return f"{sentence}{also if more else ''}"
+
+    def skips(self, units: Sequence[str]) -> Iterator[Skip]:
+        """Yield the work units that wait, by time, each with what it waits for."""
+        indexes = [
+            (index, unit)
+            for unit in units
+            for range_ in self._incomplete_or_waiting(unit)
+            for index in range(*range_)
+        ]
+        for index, unit in sorted(indexes, key=lambda pair: pair[0]):
+            start, end = self.windows[index]
+            of_unit = "" if unit == NO_UNIT else f" of {describe_unit(unit)}"
+            subject = f"{instant_in_words(start, self.definition.zone)}{of_unit}"
+            lack = self._lack(unit, start, end)
+            if any(first <= index < after for first, after in self._loaded(unit)):
+                yield Skip(subject, f"lacks {lack}; it is loaded again once they are there")
+            else:
+                yield Skip(subject, f"waits for {lack}{self._until(end)}")
+
+    def _until(self, end: int) -> str:
+        mode = self.definition.incomplete
+        if not isinstance(mode, LoadAfter):
+            return ""
+        at = instant_in_words(end + mode.milliseconds, self.definition.zone)
+        return f"; it is loaded without them from {at} on"
+
+    def _lack(self, unit: str, start: int, end: int, **options: int) -> str:
+        expired = self.upstream.expired_before
+        if expired is not None and start < expired and not self._is_lacking(unit, start, end):
+            return f"rows that the retention of {self.upstream.table} has deleted"
+        return self.upstream.lack_in_words(unit, start, end, **options)
+
+    def _is_lacking(self, unit: str, start: int, end: int) -> bool:
+        return bool(intersect([(start, end, None)], self.upstream.lacking(unit)))
+
+    def _noted(self, unit: str) -> list[Interval]:
+        return [(start, end) for start, end in self.state.changed.get(unit, ())]
+
+    def _loaded(self, unit: str) -> list[IndexRange]:
+        return self._once(
+            "loaded",
+            unit,
+            lambda name: union(
+                sorted(part[:2] for part in LoadedWindows(self.state, self.windows).of_unit(name))
+            ),
+        )
+
+    def _touched(self, stretches: Iterable[Interval]) -> list[IndexRange]:
+        ranges = (self.windows.touching(start, end) for start, end in stretches)
+        return union(sorted((range_.start, range_.stop) for range_ in ranges if range_))
+
+    def _spans(self, ranges: Iterable[IndexRange]) -> list[Interval]:
+        return union((self.windows.starts[first], self.windows.ends[after - 1]) for first, after in ranges)
+
+    def _once(self, name: str, unit: str, find: Callable[[str], list[IndexRange]]) -> list[IndexRange]:
+        if (name, unit) not in self._cache:
+            self._cache[name, unit] = find(unit)
+        return self._cache[name, unit]
+
+
+def _common(ranges: Iterable[IndexRange], others: Sequence[IndexRange]) -> list[IndexRange]:
+    return union((first, after) for first, after, _ in intersect(((*r, None) for r in ranges), others))
+
+
+def _without(ranges: Iterable[IndexRange], others: Sequence[IndexRange]) -> list[IndexRange]:
+    return subtract(ranges, others)

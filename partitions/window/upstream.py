@@ -1,0 +1,234 @@
+"""What the table of other window dataflows holds, by the units of a dataflow that reads it.
+
+A window of the reader is complete if each dataflow that makes the table has loaded all its windows there,
+for all units that the reader's unit needs. See docs/how-to/chains.md, Wait for complete windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from partitions.instants import as_datetime
+from partitions.intervals import Interval, intersect, subtract, union
+from partitions.plan import pluralize
+from partitions.sentinels import canonical
+from partitions.window.definition import WindowWatermark
+from partitions.window.ledger import Ledger, UnitLedger
+from partitions.window.listed_units import loose_spelling
+from partitions.window.units import unit_of
+from partitions.window.windows import Windows
+
+Position = list[Any]
+"""The number and the id of an entry; ``[0, ""]`` if there is no entry."""
+
+_NOUNS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
+_NAMED = 3
+"""The most missing windows that a message names."""
+
+
+class LoadedSpan(NamedTuple):
+    """``[start, end)`` of a unit that a dataflow has loaded, epoch milliseconds."""
+
+    unit: str
+    start: int
+    end: int
+
+
+class Lack(NamedTuple):
+    """A window that a dataflow has not loaded, of one of its units, and the reason in its ledger."""
+
+    unit: str
+    start: int
+    end: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Maker:
+    """A window dataflow that makes the table: what it has loaded, as of one entry of its log.
+
+    Attributes:
+        name: the dataflow's name.
+        definition: its definition; where its own ``to`` follows a dataflow, up to there.
+        ledger: its ledger.
+        position: the entry that the ledger was made from.
+        names: by the name of a unit's value of the reader, that of the same column in this dataflow.
+        loaded_since: what it has loaded since the entry that the reader has seen; None: unknown, so it
+        may be everything.
+        expired_before: the retention has deleted rows before this instant, epoch milliseconds; None: there
+        is no retention.
+        problem: why nothing is known of the table; None if it is the one that the log records.
+    """
+
+    name: str
+    definition: WindowWatermark
+    ledger: Ledger
+    position: Position
+    names: Mapping[str, str] = field(default_factory=dict)
+    loaded_since: Sequence[LoadedSpan] | None = ()
+    expired_before: int | None = None
+    problem: str | None = None
+
+    @property
+    def end(self) -> int:
+        """Return the end of its last window, epoch milliseconds; it may lie in the future."""
+        return self.definition.time_range.end(self.ledger.now)
+
+    @cached_property
+    def windows(self) -> Windows:
+        """All its windows, also those that have not ended."""
+        return Windows.of(self.definition.time_range.stretches(self.ledger.now))
+
+    @cached_property
+    def _expected(self) -> list[Interval]:
+        """The stretches that its windows cover."""
+        return union((stretch.start, stretch.end) for stretch in self.windows.stretches)
+
+    def lacking(self, unit: str) -> list[Interval]:
+        """Return the stretches that it has not loaded, of any unit that a unit of the reader needs."""
+        units = self.needed(unit)
+        if self.problem is not None or not units:
+            return self._expected
+        lacks = [stretch for needed in units for stretch in self._lacks_of(needed)]
+        return union(sorted(lacks))
+
+    def _lacks_of(self, unit: UnitLedger) -> list[Interval]:
+        return subtract(self._expected, unit.covered)
+
+    def changed(self, unit: str) -> list[Interval]:
+        """Return the stretches that it has loaded since the entry that the reader has seen."""
+        if self.loaded_since is None:
+            return self._expected
+        key = self._key(unit)
+        spans = ((span.start, span.end) for span in self.loaded_since if self._own_key(span.unit) == key)
+        return union(sorted(spans))
+
+    def needed(self, unit: str) -> Sequence[UnitLedger]:
+        """Return its units whose rows may belong to a unit of the reader; none if it lists no such unit."""
+        of_key = self._units_by_key.get(self._key(unit), [])
+        current = [of_unit for of_unit in of_key if not of_unit.is_removed]
+        return current or (of_key if self.names else [])
+
+    @cached_property
+    def _units_by_key(self) -> dict[str, list[UnitLedger]]:
+        units: dict[str, list[UnitLedger]] = {}
+        for unit in self.ledger.units:
+            units.setdefault(self._own_key(unit.unit), []).append(unit)
+        return units
+
+    def _key(self, unit: str) -> str:
+        """Return the values that both dataflows have, of a unit of the reader."""
+        return self._loose({own: unit_of(unit).get(name) for name, own in self.names.items()})
+
+    def _own_key(self, unit: str) -> str:
+        """Return the values that both dataflows have, of a unit of this dataflow."""
+        values = unit_of(unit)
+        return self._loose({own: values.get(own) for own in self.names.values()})
+
+    def _loose(self, values: Mapping[str, Any]) -> str:
+        return loose_spelling(canonical(dict(values)), self.definition.zone) if values else ""
+
+    def lacks(self, unit: str, start: int, end: int) -> Iterator[Lack]:
+        """Yield the windows within ``[start, end)`` that it has not loaded, by time, then by unit."""
+        of_unit = [(needed, self._lacks_of(needed)) for needed in self.needed(unit)]
+        for index in self.windows.touching(start, end):
+            lower, upper = self.windows[index]
+            inside = [(max(lower, start), min(upper, end), None)]
+            for needed, stretches in of_unit:
+                if intersect(inside, stretches):
+                    gaps = intersect(needed.gaps, [(lower, upper)])
+                    yield Lack(needed.unit, lower, upper, gaps[0][2] if gaps else "")
+
+    def count(self, unit: str, start: int, end: int) -> int:
+        """Return the number of its windows within ``[start, end)``, of all units that are needed."""
+        return len(self.windows.touching(start, end)) * len(self.needed(unit))
+
+    @property
+    def noun(self) -> str:
+        """Return the word for one of its windows."""
+        window = self.definition.window
+        return _NOUNS.get(window, "window") if isinstance(window, str) else "window"
+
+
+@dataclass(frozen=True)
+class UpstreamTable:
+    """The table of window dataflows, for a dataflow whose windows wait for it.
+
+    Attributes:
+        table: its name in the lake.
+        makers: the dataflows that load it.
+        zone: the reader's zone, for texts.
+    """
+
+    table: str
+    makers: tuple[Maker, ...]
+    zone: tzinfo = UTC
+
+    @property
+    def reached(self) -> datetime:
+        """Return the end of the makers' last windows, but not later than now: no window ends after it."""
+        ends = [as_datetime(maker.end) for maker in self.makers]
+        return min([*ends, *(maker.ledger.now for maker in self.makers)])
+
+    @property
+    def problem(self) -> str | None:
+        """Return why nothing is known of the table; None if it is the one that the logs record."""
+        return next((maker.problem for maker in self.makers if maker.problem), None)
+
+    @property
+    def positions(self) -> dict[str, Position]:
+        """Return the entry of each maker that this was made from."""
+        return {maker.name: maker.position for maker in self.makers}
+
+    @property
+    def expired_before(self) -> int | None:
+        """Return the instant before which rows may have been deleted by a retention; None: none were."""
+        limits = [maker.expired_before for maker in self.makers if maker.expired_before is not None]
+        return max(limits, default=None)
+
+    def lacking(self, unit: str) -> list[Interval]:
+        """Return the stretches that the table does not have, for a unit of the reader."""
+        return union(sorted(stretch for maker in self.makers for stretch in maker.lacking(unit)))
+
+    def changed(self, unit: str) -> list[Interval]:
+        """Return the stretches that were loaded since the entries that the reader has seen."""
+        return union(sorted(stretch for maker in self.makers for stretch in maker.changed(unit)))
+
+    def lack_in_words(self, unit: str, start: int, end: int, *, named: int = _NAMED) -> str:
+        """Return what a window lacks, such as ``3 of 72 hours of bronze/flights: EWR 2026-01-03 05:00, …``.
+
+        Args:
+            unit: the reader's unit.
+            start: the window's start, epoch milliseconds.
+            end: its end.
+            named: the most missing windows to name.
+        """
+        if self.problem:
+            return f"{self.table}: {self.problem}"
+        if unlisted := next((maker for maker in self.makers if not maker.needed(unit)), None):
+            return f"{self.table}: {unlisted.name} lists no such unit"
+        lacks = [lack for maker in self.makers for lack in maker.lacks(unit, start, end)]
+        total = sum(maker.count(unit, start, end) for maker in self.makers)
+        nouns = {maker.noun for maker in self.makers}
+        noun = nouns.pop() if len(nouns) == 1 else "window"
+        words = f"{len(lacks):,} of {pluralize(total, noun)} of {self.table}"
+        if not named:
+            return words
+        more = ", …" if len(lacks) > named else ""
+        return f"{words}: {', '.join(self._named(lack) for lack in lacks[:named])}{more}"
+
+    def _named(self, lack: Lack) -> str:
+        values = ", ".join(str(value) for value in unit_of(lack.unit).values())
+        failed = " (failed)" if lack.why.startswith("failed") else ""
+        return f"{f'{values} ' if values else ''}{instant_in_words(lack.start, self.zone)}{failed}"
+
+
+def instant_in_words(instant: int, zone: tzinfo) -> str:
+    """Return an instant for people: its date, and its local time if it is not midnight."""
+    at = as_datetime(instant, zone)
+    text = at.strftime("%Y-%m-%d %H:%M:%S" if at.second else "%Y-%m-%d %H:%M")
+    return text.removesuffix(" 00:00")

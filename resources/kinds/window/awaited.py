@@ -1,0 +1,163 @@
+"""What the windows of a dataflow wait for, and its ledger, which depends on that.
+
+A stream or a column watermark is complete up to one time; a window dataflow has a ledger of its own. See
+docs/how-to/chains.md, Wait for complete windows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from partitions.dataflow import Dataflow
+from partitions.errors import PlanError
+from partitions.instants import milliseconds
+from partitions.window.awaited_windows import AwaitedWindows
+from partitions.window.definition import WindowWatermark
+from partitions.window.ledger import Ledger, ledger
+from partitions.window.state import WindowState
+from partitions.window.upstream import Maker, Position, UpstreamTable
+from partitions.window.upstream_refusals import shared_names
+from resources.kinds.state_of_entry import state_of
+from resources.kinds.window.column_completeness import find_column_bound
+from resources.kinds.window.columns import WINDOW_START, WindowColumns
+from resources.kinds.window.stream_completeness import Waits, find_waits, holds_loaded
+from resources.kinds.window.unit_lookup import units_of
+from resources.kinds.window.upstream_loads import loaded_since, position_of
+from resources.platform.stores import Stores
+from resources.watermarks.entry import Entry
+
+_ZONED = "timestamp"
+"""The type of a column whose values are instants, in Spark's words."""
+
+
+def find_awaited(
+    stores: Stores, dataflow: Dataflow, state: WindowState, now: datetime
+) -> Waits | UpstreamTable | None:
+    """Return what a dataflow's windows wait for; None if they wait for nothing. Starts no Spark.
+
+    Args:
+        stores: the resources of the project.
+        dataflow: the dataflow whose windows may wait.
+        state: its committed state, which says what it has seen of the upstream.
+        now: the clock, aware.
+    """
+    if not dataflow.watermark.waits_for_upstream:
+        return find_waits(dataflow, stores.lineage, stores.log, stores.table)
+    table = dataflow.source.lake_table or ""
+    makers = [maker for maker in _makers(stores, table) if isinstance(maker.watermark, WindowWatermark)]
+    if not makers:
+        return find_column_bound(dataflow, _makers(stores, table), stores.log, stores.table, now)
+    _check_zones(stores, dataflow, makers)
+    return UpstreamTable(
+        table, tuple(_maker(stores, dataflow, maker, state, now) for maker in makers), dataflow.zone
+    )
+
+
+def newest_entries(stores: Stores, upstream: UpstreamTable) -> Mapping[str, Position]:
+    """Return number and id of the newest entry of each dataflow that makes the upstream's table."""
+    return {maker.name: position_of(stores.log.newest(maker.name)) for maker in upstream.makers}
+
+
+def windows_of(stores: Stores, dataflow: Dataflow, now: datetime) -> WindowWatermark:
+    """Return the window watermark; if its windows wait for a dataflow, up to where that one goes."""
+    awaited = find_awaited(stores, dataflow, WindowState(), now) if dataflow.watermark.follows else None
+    return dataflow.window.up_to(awaited.reached) if awaited else dataflow.window
+
+
+def ledger_of(stores: Stores, dataflow: Dataflow, state: WindowState, now: datetime) -> Ledger:
+    """Return the loaded and missing windows of each unit at a state. Starts no Spark.
+
+    A window whose upstream lacks a part of it, or has changed, does not count as loaded.
+    """
+    return _ledger(
+        dataflow, find_awaited(stores, dataflow, state, now), state, units_of(stores, dataflow), now
+    )
+
+
+def _ledger(
+    dataflow: Dataflow,
+    awaited: Waits | UpstreamTable | None,
+    state: WindowState,
+    units: tuple[str, ...],
+    now: datetime,
+) -> Ledger:
+    definition = dataflow.window.up_to(awaited.reached) if awaited else dataflow.window
+    if not isinstance(awaited, UpstreamTable):
+        return ledger(definition, state, units, now, dataflow=dataflow.name)
+    windows = AwaitedWindows.of(awaited, definition, state, definition.windows(now), now)
+    return ledger(definition, state, units, now, dataflow=dataflow.name, not_ready=windows.gaps)
+
+
+def _makers(stores: Stores, table: str) -> list[Dataflow]:
+    """Return the dataflows whose own table it is."""
+    return [
+        maker
+        for maker in stores.lineage.makers(table)
+        if isinstance(maker, Dataflow) and maker.table == table
+    ]
+
+
+def _maker(stores: Stores, reader: Dataflow, maker: Dataflow, state: WindowState, now: datetime) -> Maker:
+    """Return a dataflow that makes the table, as of its newest entry.
+
+    The entry is read first: what is loaded later is not in its ledger, and counts as loaded since.
+    """
+    entry = stores.log.newest(maker.name)
+    own_state = state_of(WindowState, maker, entry) if entry and entry.kind == "window" else WindowState()
+    awaited = find_awaited(stores, maker, own_state, now) if maker.watermark.follows else None
+    return Maker(
+        maker.name,
+        maker.window.up_to(awaited.reached) if awaited else maker.window,
+        _ledger(maker, awaited, own_state, units_of(stores, maker), now),
+        position_of(entry),
+        shared_names(reader, maker),
+        loaded_since(stores.log, maker, entry, state.upstream.get(maker.name)),
+        _expired_before(maker, now),
+        _problem(stores, maker, entry),
+    )
+
+
+def _problem(stores: Stores, maker: Dataflow, entry: Entry | None) -> str | None:
+    """Return why nothing is known of the table of a dataflow; None if it is the one that its log records."""
+    if entry is not None and not holds_loaded(stores.table(maker), entry):
+        return f"it is older than the state of {maker.name}, or another table: `strandline run {maker.name}` shows what to do"
+    if (entry is None or entry.table_version is None) and not stores.table(maker).exists():
+        return f"{maker.name} has loaded nothing yet"
+    return None
+
+
+def _expired_before(maker: Dataflow, now: datetime) -> int | None:
+    """Return the instant before which the retention deletes rows of windows; None if it deletes none."""
+    retention, columns = maker.target.retention, WindowColumns.of(maker)
+    of_windows = {(columns.time or WINDOW_START).casefold(), WINDOW_START}
+    if retention is None or retention.column.casefold() not in of_windows:
+        return None
+    return milliseconds(retention.limit(now))
+
+
+def _check_zones(stores: Stores, reader: Dataflow, makers: list[Dataflow]) -> None:
+    """Refuse another zone than the upstream's if the time of rows has none: it would mean other instants.
+
+    Raises:
+        PlanError: code ``other_zone``.
+    """
+    column = (reader.source.row_columns.window or "").casefold()
+    for maker in makers:
+        if maker.window.timezone == reader.window.timezone:
+            continue
+        for name, data_type in _columns(stores, maker):
+            if name.casefold() == column and data_type != _ZONED:
+                raise PlanError(
+                    f"dataflow {reader.name}: watermark.timezone: expected {maker.window.timezone}, as in {maker.name}, since the values of"
+                    f" {name} ({data_type}) in {maker.table} have no zone; found {reader.window.timezone}",
+                    code="other_zone",
+                )
+
+
+def _columns(stores: Stores, maker: Dataflow) -> Iterator[tuple[str, object]]:
+
+    described = stores.table(maker).contents.schema()
+    for field in json.loads(described[1])["fields"] if described else ():
+        yield field["name"], field["type"]

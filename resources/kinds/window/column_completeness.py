@@ -1,0 +1,63 @@
+"""Windows that wait for a column watermark: up to when the rows of its table are loaded.
+
+See docs/how-to/chains.md, Wait for complete windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time
+
+from partitions.column.state import ColumnState
+from partitions.dataflow import Dataflow
+from partitions.errors import PlanError
+from resources.kinds.state_of_entry import state_of
+from resources.kinds.window.stream_completeness import Waits, holds_loaded
+from resources.tables.contract.table import Table
+from resources.watermarks.log import WatermarkLog
+
+
+def find_column_bound(
+    dataflow: Dataflow,
+    makers: Sequence[Dataflow],
+    log: WatermarkLog,
+    table_of: Callable[[Dataflow], Table],
+    now: datetime,
+) -> Waits:
+    """Return up to when the table of column watermarks is loaded: the lowest value, less its look-back.
+
+    Args:
+        dataflow: the dataflow whose windows wait.
+        makers: the dataflows that load the table.
+        log: the watermark log.
+        table_of: opens the table that a dataflow loads.
+        now: the clock, aware.
+    """
+    bounds = [_bound(dataflow, maker, log, table_of, now) for maker in makers]
+    unknown = [bound for bound in bounds if bound.reached is None]
+    return min(unknown or bounds, key=lambda bound: bound.reached or now)
+
+
+def _bound(
+    dataflow: Dataflow,
+    maker: Dataflow,
+    log: WatermarkLog,
+    table_of: Callable[[Dataflow], Table],
+    now: datetime,
+) -> Waits:
+    entry, (column,) = log.newest(maker.name), maker.column.columns
+    if entry is not None and not holds_loaded(table_of(maker), entry):
+        return Waits(maker.name, None, lacks_rows=True)
+    bound = state_of(ColumnState, maker, entry).bounds.get(column)
+    if bound is None:
+        return Waits(maker.name, None)
+    back = maker.column.backward
+    value = bound.value if back is None else back.lower_bound(bound.value, now.astimezone(maker.zone))
+    if not isinstance(value, date):
+        raise PlanError(
+            f"dataflow {dataflow.name}: definition.range.to: expected upstream over a table whose watermark is a time, found {column} of"
+            f" {maker.name}, which is {value!r}. Use to: -",
+            code="no_time",
+        )
+    at = value if isinstance(value, datetime) else datetime.combine(value, time.min)
+    return Waits(maker.name, at if at.tzinfo else at.replace(tzinfo=maker.zone))

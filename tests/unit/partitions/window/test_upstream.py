@@ -1,0 +1,211 @@
+"""Windows that wait for the dataflow whose table they read: which are due, which wait and for what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from partitions.errors import ConfigurationError
+from partitions.instants import DAY, HOUR
+from partitions.request import Forced
+from partitions.window.definition import WindowWatermark
+from partitions.window.state import WindowState
+from partitions.window.work_unit import FailedUnit
+from tests.support.upstreams import ONE, START, after, book_of, days, definition, due, hours, planned, unit
+
+EWR, JFK = unit("EWR"), unit("JFK")
+BOTH = (EWR, JFK)
+SAME = {"airport": "airport"}
+CHANGED = "bronze/flights has changed since it was loaded: waits to be loaded again"
+
+
+def test_a_day_waits_for_each_hour_of_each_unit_and_later_days_load() -> None:
+    plan = planned(hours(4, {EWR: [53], JFK: [48, 71]}, units=BOTH))
+    assert due(plan) == [("01", ONE, "new"), ("02", ONE, "new"), ("04", ONE, "new")]
+    waits = "waits for 3 of 48 hours of bronze/flights: JFK 2026-01-03, EWR 2026-01-03 05:00, JFK 2026-01-03 23:00"
+    assert plan.why == f"3 work units of 4 windows x 1 unit due: 3 new; 2026-01-03 {waits}"
+    assert (plan.skips[0].subject, plan.skips[0].why) == ("2026-01-03", waits)
+    assert plan.waiting_for_upstream == 1
+
+
+def test_a_unit_needs_the_same_unit_upstream_and_others_need_all() -> None:
+    lacking = {EWR: [30]}
+    same = planned(hours(2, lacking, names=SAME, units=BOTH), units=(EWR, JFK))
+    assert due(same) == [("01", EWR, "new"), ("01", JFK, "new"), ("02", JFK, "new")]
+    carriers = tuple(unit(name, "carrier") for name in ("AA", "UA"))
+    others = planned(hours(2, lacking, units=BOTH), units=carriers)
+    assert {day for day, _, _ in due(others)} == {"01"}
+    assert others.waiting_for_upstream == 2
+
+
+def test_spelling_matters_not_and_an_unlisted_unit_waits() -> None:
+    upstream = hours(1, names={"id": "id"}, units=(unit("01", "id"),))
+    listed, unlisted = unit("1", "id"), unit("7", "id")
+    plan = planned(upstream, units=(listed, unlisted))
+    assert due(plan) == [("01", listed, "new")]
+    assert plan.skips[0].why == "waits for bronze/flights: flights lists no such unit"
+
+
+@pytest.mark.parametrize(
+    ("incomplete", "now", "expected"),
+    [
+        ("wait", 3, ["01"]),
+        ("load", 2.1, ["01", "02"]),
+        ({"load_after": "PT6H"}, 2.24, ["01"]),
+        ({"load_after": "PT6H"}, 2.26, ["01", "02"]),
+    ],
+)
+def test_the_policy_says_when_an_incomplete_window_loads(incomplete: Any, now: float, expected: Any) -> None:
+    plan = planned(hours(now, {ONE: [30]}), of=days(incomplete=incomplete))
+    assert [day for day, _, _ in due(plan) if day < "03"] == expected
+
+
+def test_an_incomplete_load_is_known_and_loaded_again_once_it_is_complete() -> None:
+    policy = days(incomplete={"load_after": "PT6H"})
+    early = planned(hours(2.1, {ONE: [30, 31]}), of=policy)
+    assert early.why.endswith("2026-01-02 07:00; it is loaded without them from 2026-01-03 06:00 on")
+    later = hours(2.5, {ONE: [30, 31]}, position=2)
+    state = after(planned(later, after(early), of=policy), after(early))
+    (book,) = book_of(later, state, of=policy).units
+    assert [gap.why for gap in book.gaps] == ["lacks 2 of 24 hours of bronze/flights"]
+    assert book.complete_up_to == START + DAY
+    nearly = planned(hours(2.6, {ONE: [31]}, since=[(ONE, 30)], position=3), state, of=policy)
+    assert (due(nearly), nearly.waiting_for_upstream) == ([], 1)
+    assert nearly.why == (
+        "no work unit is due; 2026-01-02 lacks 1 of 24 hours of bronze/flights: 2026-01-02 07:00;"
+        " it is loaded again once they are there"
+    )
+    complete = hours(2.7, since=[(ONE, 30), (ONE, 31)], position=4)
+    again = planned(complete, state, of=policy)
+    assert due(again) == [("02", ONE, "upstream")]
+    assert again.slices[0].replaces
+    (book,) = book_of(hours(2.7, position=4), after(again, state), of=policy).units
+    assert (book.gaps, book.complete_up_to) == ([], START + 2 * DAY)
+
+
+def test_a_changed_hour_makes_its_day_due_until_a_slice_has_read_it() -> None:
+    state = after(planned(hours(3)))
+    upstream = hours(3, since=[(ONE, 5), (ONE, 50)], position=2)
+    capped = planned(upstream, state, of=days(parallelism=1))
+    assert due(capped) == [("01", ONE, "upstream")]
+    (work,) = capped.slices[0].works
+    assert work.lower == work.start
+    halfway = after(capped, state)
+    assert halfway.changed == {ONE: [[START + 50 * HOUR, START + 51 * HOUR]]}
+    assert halfway.upstream == {"flights": [2, "id2"]}
+    (book,) = book_of(hours(3, position=2), halfway).units
+    assert [tuple(gap) for gap in book.gaps] == [(START + 2 * DAY, START + 3 * DAY, CHANGED)]
+    rest = planned(hours(3, position=2), halfway)
+    assert due(rest) == [("03", ONE, "upstream")]
+    assert after(rest, halfway).changed == {}
+
+
+def test_all_slices_of_a_plan_know_the_same_and_forget_only_what_they_read() -> None:
+    state = after(planned(hours(3)))
+    one_each = days(checkpoint={"interval_windows": 1})
+    plan = planned(hours(3, since=[(ONE, 0), (ONE, 24)], position=2), state, of=one_each)
+    assert len(plan.slices) == 2
+    for slice_ in plan.slices:  # in any order: a slice may fail
+        first = WindowState.of(slice_.advance(state.watermark()))
+        assert len(first.changed[ONE]) == 1
+    assert after(plan, state).changed == {}
+
+
+def test_a_slice_that_saw_no_upstream_forgets_no_change() -> None:
+    state = after(planned(hours(1)))
+    noted = after(planned(hours(2, since=[(ONE, 5)], position=2), state, of=days(parallelism=1)), state)
+    assert noted.changed == {ONE: [[START + 5 * HOUR, START + 6 * HOUR]]}
+    (slice_,) = planned(hours(1), None).slices
+    promoted = WindowState.of(slice_.__class__(slice_.works, slice_.zone).advance(noted.watermark()))
+    assert promoted.changed == noted.changed
+
+
+def test_an_unknown_position_makes_every_loaded_day_due() -> None:
+    state = after(planned(hours(2)))
+    assert due(planned(hours(2, since=None, position=9), state)) == [
+        ("01", ONE, "upstream"),
+        ("02", ONE, "upstream"),
+    ]
+
+
+def test_what_the_retention_has_deleted_is_neither_waited_for_nor_read_again() -> None:
+    state = after(planned(hours(1)))
+    expired = hours(3, since=[(ONE, 1), (ONE, 30)], position=2, expired_before=START + DAY + HOUR)
+    plan = planned(expired, state)
+    assert due(plan) == [("03", ONE, "new")]
+    assert plan.why.endswith("2026-01-02 waits for rows that the retention of bronze/flights has deleted")
+    (book,) = book_of(expired, state).units
+    assert book.covered == [(START, START + DAY)]
+
+
+def test_a_loaded_day_whose_upstream_went_back_is_no_longer_complete() -> None:
+    state = after(planned(hours(2)))
+    back = hours(2, {ONE: [3]}, position=2)
+    plan = planned(back, state)
+    assert (due(plan), plan.waiting_for_upstream) == ([], 1)
+    (book,) = book_of(back, state).units
+    assert book.covered == [(START + DAY, START + 2 * DAY)]
+
+
+def test_forced_windows_wait_too() -> None:
+    upstream = hours(2, {ONE: [30]})
+    assert due(planned(upstream, request=Forced())) == [("01", ONE, "forced")]
+
+
+def test_a_failed_day_waits_and_a_changed_one_that_failed_is_replaced_as_a_whole() -> None:
+    state = after(planned(hours(2)))
+    (slice_,) = planned(hours(2, since=[(ONE, 5)], position=2), state).slices
+    failed = slice_.without([FailedUnit(slice_.works[0], "no answer")])
+    later = WindowState.of(failed.advance(state.watermark()))
+    assert due(planned(hours(2, {ONE: [9]}, position=3), later)) == []
+    (again,) = planned(hours(2, position=3), later).slices
+    assert (again.replaces, [work.reason for work in again.works]) == (True, ["upstream"])
+    assert WindowState.of(again.advance(later.watermark())).failed == {}
+
+
+def test_nothing_after_the_end_of_the_upstream_is_due() -> None:
+    short = definition("hourly", "2026-01-02T12:00:00")
+    assert due(planned(hours(5, watermark=short))) == [("01", ONE, "new")]
+    behind = definition("hourly", "P1D")
+    assert due(planned(hours(3, watermark=behind))) == [("01", ONE, "new"), ("02", ONE, "new")]
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_days_wait_for_a_week_that_is_not_over(partial: bool) -> None:
+    weeks = definition("weekly", "-", partial=partial)
+    first_week = hours(9, {ONE: range(7 * 24, 9 * 24)}, watermark=weeks)
+    plan = planned(first_week)
+    assert [day for day, _, _ in due(plan)] == [f"0{day}" for day in range(1, 8)]
+    assert plan.skips[0].why == "waits for 1 of 1 week of bronze/flights: 2026-01-08"
+
+
+def test_time_before_the_upstream_begins_is_not_waited_for() -> None:
+    entry = {"name": "at", "type": "datetime", "range": {"from": "2026-01-01T05:00:00", "to": "-"}}
+    late = WindowWatermark.of({"definition": [entry], "window": "hourly"})
+    assert due(planned(hours(1, {ONE: range(5)}, watermark=late))) == [("01", ONE, "new")]
+
+
+def test_a_table_that_is_not_the_one_of_the_log_is_waited_for() -> None:
+    plan = planned(hours(1, problem="it is another table"))
+    assert (due(plan), plan.skips[0].why) == ([], "waits for bronze/flights: it is another table")
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ({"partial": True}, "partial: expected false beside to: upstream"),
+        ({"grace": "P1D"}, "grace: expected none beside to: upstream"),
+        ({"window": "none"}, "window: expected windows such as daily beside to: upstream"),
+        ({"incomplete": "later"}, "incomplete: .*expected wait, load or .load_after: PT6H., found 'later'"),
+        ({"incomplete": {"load_after": "PT0S"}}, "load_after: .*expected a duration above zero"),
+    ],
+)
+def test_a_definition_that_cannot_wait_is_refused(more: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ConfigurationError, match=fault):
+        definition(**{"window": "daily", "to": "upstream", **more})
+
+
+def test_incomplete_needs_an_upstream() -> None:
+    with pytest.raises(ConfigurationError, match="incomplete: expected no such key without to: upstream"):
+        definition("daily", "-", incomplete="load")

@@ -1,0 +1,98 @@
+"""The sensors of days that wait for hours: they request a day when it is complete, and when it has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster import DagsterInstance, SensorResult, SkipReason, build_sensor_context
+
+from partitions.instants import HOUR
+from partitions.request import Forced, WorkUnitSelection
+from platform_assets.factory.jobs import dataflow_job
+from platform_assets.factory.kinds.window.checks import ledger_check
+from platform_assets.factory.kinds.window.run_requests import window_sensor, window_upstream_sensor
+from resources.kinds.window.partitions import WindowAssetPartitions
+from tests.support.chained import Chain, at, key_of
+from tests.support.jvmless import jvmless
+
+WAITS = (
+    "no work unit is due; 2026-01-06 waits for 1 of 48 hours of bronze/hours: EWR 2026-01-06 05:00 (failed)"
+)
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Iterator[Chain]:
+    chain = Chain(tmp_path)
+    for hour in range(48):
+        chain.arrive("EWR", hour, 1)
+        chain.arrive("JFK", hour, 10)
+    with jvmless():
+        yield chain
+
+
+class Sensors:
+    """The sensors of the days, with their cursors."""
+
+    def __init__(self, chain: Chain, instance: DagsterInstance) -> None:
+        flow, platform = chain.flows["days"], chain.platform()
+        parts = WindowAssetPartitions.of("days", flow.window)
+        job = dataflow_job(flow)
+        self._instance, self._cursors = instance, dict[int, str | None]()
+        self._sensors = [
+            make(flow, platform, job, parts, lambda: chain.now.timestamp())
+            for make in (window_sensor, window_upstream_sensor)
+        ]
+
+    def tick(self) -> list[list[str | None] | str | None]:
+        """Return, by sensor, the partitions that it requests, or why there is none."""
+        return [self._tick(number) for number in range(2)]
+
+    def _tick(self, number: int) -> list[str | None] | str | None:
+        context = build_sensor_context(instance=self._instance, cursor=self._cursors.get(number))
+        result = self._sensors[number](context)
+        assert isinstance(result, SensorResult)
+        self._cursors[number] = result.cursor
+        if result.run_requests:
+            return [request.partition_key for request in result.run_requests]
+        assert isinstance(result.skip_reason, SkipReason)
+        return result.skip_reason.skip_message
+
+
+def test_a_day_is_requested_when_it_is_complete_and_when_an_hour_was_loaded_again(chain: Chain) -> None:
+    chain.now = at(49)
+    chain.scene.broken.add(key_of("EWR", 29))
+    with DagsterInstance.ephemeral() as instance:
+        sensors = Sensors(chain, instance)
+        chain.run("hours")
+        assert sensors.tick() == [["2026-01-05"], ["2026-01-05"]]
+        chain.run("days")
+        waits, _ = sensors.tick()
+        assert str(waits).startswith(WAITS)
+        chain.scene.broken.clear()
+        chain.run("hours")
+        assert sensors.tick() == [["2026-01-06"], ["2026-01-06"]]
+        chain.run("days")
+        assert sensors.tick()[0] == "no work unit is due; none of it starts a run by itself"
+        chain.arrive("JFK", 3, 99)
+        _, start = key_of("JFK", 3)
+        chain.run("hours", Forced(WorkUnitSelection(((start, start + HOUR),))))
+        assert sensors.tick() == [["2026-01-05"], ["2026-01-05"]]
+        chain.run("days")
+        assert chain.rows("days") == [("|2026-01-05T00", 264 + 89), ("|2026-01-06T00", 264)]
+
+
+def test_the_check_of_the_ledger_warns_while_a_loaded_day_is_older_than_its_hours(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain.now = at(49)
+    for name in ("hours", "days"):
+        chain.run(name)
+    monkeypatch.setattr("platform_assets.factory.kinds.window.checks.clock", lambda: chain.now)
+    check: Any = ledger_check(chain.flows["days"], chain.platform())
+    assert check().passed
+    _, start = key_of("JFK", 3)
+    chain.run("hours", Forced(WorkUnitSelection(((start, start + HOUR),))))
+    assert not check().passed

@@ -1,0 +1,142 @@
+"""Days wait for hours in real runs without a JVM: what is loaded, what waits, and what is loaded again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from partitions.instants import HOUR
+from partitions.request import Forced, WorkUnitSelection
+from partitions.sentinels import canonical
+from tests.support.chained import Chain, at, key_of
+from tests.support.jvmless import jvmless
+
+
+@pytest.fixture(autouse=True)
+def _jvmless() -> Iterator[None]:
+    with jvmless():
+        yield
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Chain:
+    chain = Chain(tmp_path)
+    for hour in range(24 * 3):
+        chain.arrive("EWR", hour, 1)
+        chain.arrive("JFK", hour, 10)
+    return chain
+
+
+def test_days_load_around_a_hole_and_again_when_it_is_filled(chain: Chain) -> None:
+    chain.now = at(73)
+    chain.scene.broken.add(key_of("EWR", 29))
+    hours = chain.run("hours")
+    assert hours is not None
+    assert hours.status == "failed"
+    days = chain.run("days")
+    assert days is not None
+    assert (days.status, chain.rows("days")) == (
+        "committed",
+        [("|2026-01-05T00", 264), ("|2026-01-07T00", 264)],
+    )
+    assert chain.plan("days").why == (
+        "no work unit is due; 2026-01-06 waits for 1 of 48 hours of bronze/hours: EWR 2026-01-06 05:00 (failed)"
+    )
+    assert [gap.why for _, gap in chain.ledger("days").missing] == ["waits for 1 of 48 hours of bronze/hours"]
+    chain.scene.broken.clear()
+    chain.run("hours")
+    chain.run("days")
+    assert chain.rows("days") == [(f"|2026-01-{day:02}T00", 264) for day in (5, 6, 7)]
+    assert chain.ledger("days").missing == []
+
+
+def test_a_changed_hour_reaches_days_and_weeks_once(chain: Chain) -> None:
+    for hour in range(72, 24 * 7):
+        chain.arrive("EWR", hour, 1)
+    chain.now = at(24 * 7 + 1)
+    for name in ("hours", "days", "weeks"):
+        chain.run(name)
+    assert chain.rows("weeks") == [("|2026-01-05T00", 3 * 264 + 4 * 24)]
+    chain.arrive("JFK", 30, 1000)
+    chain.run("hours", Forced(WorkUnitSelection((hour_of(30),), frozenset({unit("JFK")}))))
+    assert [chain.plan(name).why for name in ("days", "weeks")] == [
+        "1 work unit of 7 windows x 1 unit due: 1 upstream",
+        "no work unit is due; 2026-01-05 lacks 1 of 7 days of gold/days: 2026-01-06; it is loaded again once they are there",
+    ]
+    for name in ("days", "weeks"):
+        chain.run(name)
+    assert chain.rows("weeks") == [("|2026-01-05T00", 3 * 264 + 4 * 24 + 990)]
+    assert [chain.plan(name).why for name in ("days", "weeks")] == ["no work unit is due"] * 2
+
+
+def test_an_hour_that_is_loaded_while_a_run_is_planned_is_read_or_known(chain: Chain) -> None:
+    chain.now = at(25)
+    chain.run("hours")
+    chain.arrive("EWR", 3, 500)
+    again = Forced(WorkUnitSelection((hour_of(3),)))
+    chain.scene.meanwhile = lambda: chain.run("hours", again)
+    chain.run("days")
+    assert chain.rows("days") == [("|2026-01-05T00", 264 + 499)]
+    assert chain.state("days").upstream == {"hours": [2, entry_id(chain, "hours")]}
+    assert not chain.plan("days").due
+
+
+@pytest.mark.parametrize("point", [("before", "commit"), ("after", "commit"), ("before", "entries")])
+def test_a_day_whose_run_was_killed_knows_what_was_loaded_since(chain: Chain, point: tuple[str, str]) -> None:
+    chain.now = at(25)
+    chain.run("hours")
+    chain.scene.kill = (*point, 1)
+    assert chain.run("days") is None
+    chain.arrive("EWR", 3, 500)
+    chain.run("hours", Forced(WorkUnitSelection((hour_of(3),))))
+    while chain.plan("days").due:
+        chain.run("days")
+    assert chain.rows("days") == [("|2026-01-05T00", 264 + 499)]
+
+
+def test_days_of_a_unit_need_the_hours_of_that_unit(chain: Chain) -> None:
+    chain.day_units, chain.now = ("EWR", "JFK"), at(49)
+    chain.scene.broken.add(key_of("EWR", 29))
+    chain.run("hours")
+    chain.run("days")
+    assert chain.rows("days") == [
+        ("EWR|2026-01-05T00", 24),
+        ("JFK|2026-01-05T00", 240),
+        ("JFK|2026-01-06T00", 240),
+    ]
+    assert chain.plan("days").why == (
+        "no work unit is due; 2026-01-06 of airport EWR waits for 1 of 24 hours of bronze/hours:"
+        " EWR 2026-01-06 05:00 (failed)"
+    )
+
+
+def test_days_wait_while_the_table_is_not_the_one_of_the_log(chain: Chain) -> None:
+    chain.now = at(25)
+    chain.run("hours")
+    shutil.rmtree(chain.root / "lake" / "bronze" / "hours")
+    assert chain.plan("days").skips[0].why == (
+        "waits for bronze/hours: it is older than the state of hours, or another table: `strandline run hours`"
+        " shows what to do"
+    )
+    outcome = chain.run("days")
+    assert outcome is not None
+    assert (outcome.status, outcome.error) == ("nothing", None)
+
+
+def hour_of(number: int) -> tuple[int, int]:
+    """Start and end of an hour."""
+    _, start = key_of("EWR", number)
+    return start, start + HOUR
+
+
+def unit(name: str) -> str:
+    return canonical({"airport": name})
+
+
+def entry_id(chain: Chain, name: str) -> str:
+    entry = chain.newest(name)
+    assert entry is not None
+    return entry.id
