@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from partitions.instants import milliseconds
+from partitions.instants import as_datetime, milliseconds
 from partitions.intervals import Interval, consecutive, intersect, subtract, union
 from partitions.plan import Skip, pluralize
 from partitions.window.definition import WindowWatermark
@@ -142,15 +142,23 @@ class AwaitedWindows:
 
     def in_words(self, units: Sequence[str]) -> str:
         """Return what the first work unit waits for, and how many more wait; "" if none does."""
-        first = next(self.skips(units), None)
+        first = next(self._waits(units), None)
         if first is None:
             return ""
-        sentence, more = f"{first.subject} {first.why}", self.count(units) - 1
+        index, unit, why = first
+        start = instant_in_words(self.windows.starts[index], self.definition.zone)
+        sentence, more = f"{start}{_of_unit(unit)} {why}", self.count(units) - 1
         also = f", and {pluralize(more, 'more work unit')} {'waits' if more == 1 else 'wait'}"
         return f"{sentence}{also if more else ''}"
 
     def skips(self, units: Sequence[str]) -> Iterator[Skip]:
         """Yield the work units that wait, by time, each with what it waits for."""
+        for index, unit, why in self._waits(units):
+            start, end = (as_datetime(at, self.definition.zone).isoformat() for at in self.windows[index])
+            yield Skip(f"[{start}, {end}){_of_unit(unit)}", why)
+
+    def _waits(self, units: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+        """Yield index of the window, unit and reason of the work units that wait, by time."""
         indexes = [
             (index, unit)
             for unit in units
@@ -159,13 +167,11 @@ class AwaitedWindows:
         ]
         for index, unit in sorted(indexes, key=lambda pair: pair[0]):
             start, end = self.windows[index]
-            of_unit = "" if unit == NO_UNIT else f" of {describe_unit(unit)}"
-            subject = f"{instant_in_words(start, self.definition.zone)}{of_unit}"
             lack = self._lack(unit, start, end)
             if any(first <= index < after for first, after in self._loaded(unit)):
-                yield Skip(subject, f"lacks {lack}; it is loaded again once they are there")
+                yield index, unit, f"lacks {lack}; it is loaded again once they are there"
             else:
-                yield Skip(subject, f"waits for {lack}{self._until(end)}")
+                yield index, unit, f"waits for {lack}{self._until(end)}"
 
     def _until(self, end: int) -> str:
         mode = self.definition.incomplete
@@ -206,6 +212,10 @@ class AwaitedWindows:
         if (name, unit) not in self._cache:
             self._cache[name, unit] = find(unit)
         return self._cache[name, unit]
+
+
+def _of_unit(unit: str) -> str:
+    return "" if unit == NO_UNIT else f" of {describe_unit(unit)}"
 
 
 def _common(ranges: Iterable[IndexRange], others: Sequence[IndexRange]) -> list[IndexRange]:

@@ -22,14 +22,15 @@ from partitions.plan import Plan, pluralize
 from partitions.why_answer import LoadingEntry, Reason, Status, WhyAnswer
 from partitions.window.asked_windows import AskedWindows, parse_asked_windows
 from partitions.window.ledger import Gap, UnitLedger
-from partitions.window.ledger import ledger as compare_with_definition
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import Failure, TimeBound
 from partitions.window.work_unit import WorkUnit, describe_unit, describe_works
-from resources.kinds.window.opening import open_windows, units_of, windows_of
+from resources.kinds.window.awaited import ledger_of, windows_of
+from resources.kinds.window.opening import open_windows
+from resources.kinds.window.unit_lookup import units_of
 from resources.platform.opener import Opener
 from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.lists import SEEN_WORK_UNITS
@@ -57,7 +58,7 @@ def explain_windows(opener: Opener, dataflow: Dataflow, subject: str, now: datet
     """
     entry = opener.checked_entry(dataflow)
     units = units_of(opener, dataflow)
-    definition = windows_of(opener, dataflow)
+    definition = windows_of(opener, dataflow, now)
     state = WindowState.of(entry.state() if entry else None)
     removed = sorted(set(state.units) - set(units) - {NO_UNIT})
     chosen = parse_asked_windows(
@@ -65,10 +66,7 @@ def explain_windows(opener: Opener, dataflow: Dataflow, subject: str, now: datet
     )
     plan = opener.plan(dataflow, now, open_windows(opener, dataflow, units=lambda: units))
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
-    ledgers = {
-        unit.unit: unit
-        for unit in compare_with_definition(definition, state, units, now, dataflow=dataflow.name).units
-    }
+    ledgers = {unit.unit: unit for unit in ledger_of(opener, dataflow, state, now).units}
     return _Explanation(
         dataflow, subject, now, chosen, plan, state, windows, ledgers, opener.log, entry
     ).answer()
