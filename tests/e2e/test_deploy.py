@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -24,10 +22,10 @@ from platform_assets.installation import cache_folder
 from resources.connections.places import Place
 from resources.spark.connect_server import connect_server, free_port
 from resources.spark.engine import SparkEngine
-from resources.spark.processes import stop_processes
+from resources.spark.processes import start_process, stop_processes
 from scripts.postgres import Postgres
 from tests.support.engine import QUICK
-from tests.support.environment import clean_environment
+from tests.support.installed import Installed, shell_blocks
 from tests.support.seaweed import Seaweed
 
 pytestmark = [pytest.mark.full, pytest.mark.s3, pytest.mark.postgres, pytest.mark.timeout(900)]
@@ -86,17 +84,9 @@ class Deployed:
 
 
 @contextmanager
-def process(log: Path, environment: dict[str, str], *arguments: str) -> Iterator[None]:
-    """A command as long as the block runs."""
-    with log.open("wb") as output:
-        started = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            cwd=CHECKOUT,
-            env=environment,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+def process(log: Path, installed: Installed, command: str) -> Iterator[None]:
+    """A shell command as long as the block runs."""
+    started = start_process(["sh", "-c", command], log, installed.environment, installed.folder)
     try:
         yield
     finally:
@@ -112,25 +102,27 @@ def deployed(tmp_path: Path, seaweed: Seaweed, postgres: Postgres) -> Iterator[D
         obstore.put(place.child("landing").store, "1.ndjson", b'{"id": 1}\n{"id": 2}\n')
         spark = SparkEngine(master="local[2]", conf=QUICK, cache=cache_folder(), places=(place,))
         remote = stack.enter_context(connect_server(spark, tmp_path / "connect.log", patience=600))
-        environment = _environment(tmp_path, place, postgres, remote)
-        _doctor(environment)
+        installed = Installed(tmp_path)
+        installed.json("init", ".", "--kind", "path", "--name", "arrivals")
+        installed.environment |= _environment(installed.folder, place, postgres, remote)
+        _doctor(installed)
         found = Deployed(place, postgres.url("deployed"), f"http://127.0.0.1:{free_port()}", tmp_path)
-        for name, arguments in _commands(environment, found.url.rpartition(":")[2]).items():
-            stack.enter_context(process(tmp_path / f"{name}.log", environment, *arguments))
+        for name, command in _commands(found.url.rpartition(":")[2]).items():
+            stack.enter_context(process(tmp_path / f"{name}.log", installed, command))
         yield found
 
 
 def _environment(folder: Path, place: Place, postgres: Postgres, remote: str) -> dict[str, str]:
-    """What deploy/README.md lists, and the project's own variables."""
-    (folder / "dataflows").mkdir()
+    """Write the project, and return the variables that deploy/README.md lists, and its own."""
     (folder / "platform.yaml").write_text(PLATFORM)
     (folder / "dataflows/arrivals.yaml").write_text(DATAFLOW)
+    shutil.copytree(DEPLOY, folder / "deploy")
     home = folder / "dagster"
     home.mkdir()
     shutil.copy(DEPLOY / "dagster.yaml", home)
     connection = place.connection
     assert connection is not None
-    return clean_environment() | {
+    return {
         "DAGSTER_HOME": str(home),
         "PGHOST": "127.0.0.1",
         "PGPORT": str(postgres.port),
@@ -140,7 +132,6 @@ def _environment(folder: Path, place: Place, postgres: Postgres, remote: str) ->
         "STRANDLINE_DAGSTER_LOGS": place.url.removeprefix("s3://"),
         "STRANDLINE_CODE_HOST": "127.0.0.1",
         "STRANDLINE_CODE_PORT": str(free_port()),
-        "STRANDLINE_PROJECT": str(folder),
         "STRANDLINE_SPARK_REMOTE": remote,
         "AWS_ENDPOINT_URL": connection.endpoint or "",
         "AWS_DEFAULT_REGION": connection.region or "",
@@ -151,31 +142,16 @@ def _environment(folder: Path, place: Place, postgres: Postgres, remote: str) ->
     }
 
 
-def _doctor(environment: dict[str, str]) -> None:
-    """What a platform engineer does first."""
-    command = [
-        sys.executable,
-        "-m",
-        "platform_assets.cli",
-        "--project",
-        environment["STRANDLINE_PROJECT"],
-        "doctor",
-    ]
-    done = subprocess.run(
-        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert environment["PGPASSWORD"] not in done.stdout + done.stderr
+def _doctor(installed: Installed) -> None:
+    """Run what a platform engineer runs first."""
+    assert installed.environment["PGPASSWORD"] not in installed.call("strandline", "doctor")
 
 
-def _commands(environment: dict[str, str], port: str) -> dict[str, tuple[str, ...]]:
-    code, workspace = environment["STRANDLINE_CODE_PORT"], str(DEPLOY / "workspace.yaml")
-    module = ("-m", "platform_assets.definitions", "-a", "defs", "-d", ".")
-    return {
-        "code": ("dagster", "code-server", "start", *module, "-h", "127.0.0.1", "-p", code),
-        "daemon": ("dagster._daemon", "run", "-w", workspace),
-        "webserver": ("dagster_webserver", "-w", workspace, "-h", "127.0.0.1", "-p", port),
-    }
+def _commands(port: str) -> dict[str, str]:
+    """Return the commands that deploy/README.md shows, with another port of the webserver."""
+    (block,) = [block for block in shell_blocks("deploy/README.md") if "code-server" in block]
+    code, daemon, webserver = block.replace("-h 0.0.0.0 -p 3000", f"-h 127.0.0.1 -p {port}").splitlines()
+    return {"code": code, "daemon": daemon, "webserver": webserver}
 
 
 def graphql(url: str, query: str) -> Any:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-import sysconfig
 from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from tests.support.environment import clean_environment
+from tests.support.installed import DG_PROJECT, Installed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -59,102 +55,20 @@ load_from:
   - python_file: {relative_path: own.py, location_name: own}
 """
 
-DG_PROJECT = {
-    "pyproject.toml": """\
-[project]
-name = "shop"
-version = "0.1.0"
-requires-python = ">=3.11"
-
-[tool.dg]
-directory_type = "project"
-
-[tool.dg.project]
-root_module = "shop"
-""",
-    "src/shop/__init__.py": "",
-    "src/shop/definitions.py": """\
-from pathlib import Path
-
-from dagster import definitions, load_from_defs_folder
-
-
-@definitions
-def defs():
-    return load_from_defs_folder(path_within_project=Path(__file__).parent)
-""",
-    "src/shop/defs/report.py": """\
-from dagster import AssetKey, asset
-
-
-@asset(deps=[AssetKey(["bronze", "orders"])])
-def report() -> None: ...
-""",
-}
-
-
-class Installed:
-    """A virtual environment with the wheel, and a user's folder."""
-
-    def __init__(self, folder: Path, wheel: Path) -> None:
-        self.bin, self.folder = folder / "venv/bin", folder / "shop"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
-        # The dependencies are those of this environment, so that nothing is fetched. Its own .pth files, the checkout's among them, are not read.
-        packages = next((folder / "venv/lib").glob("python*/site-packages"))
-        (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        pip = [sys.executable, "-m", "pip", "--python", str(self.bin / "python"), "install", "-q"]
-        subprocess.run([*pip, "--no-deps", "--no-index", "--ignore-installed", str(wheel)], check=True)
-        self.write("resources/__init__.py", RESOURCES)
-        self.write("definitions.py", DEFINITIONS)
-        self.write(
-            "own.py",
-            "from dagster import Definitions\n\nfrom resources import WAREHOUSE\n\ndefs = Definitions()\n",
-        )
-        self.write("loads/platform.yaml", "{}\n")
-        self.write("loads/dataflows/events.yaml", DATAFLOW)
-        self.write("loads/landing/a.ndjson", '{"id": 1}\n{"id": 2}\n')
-        cache = folder / "cache"
-        cache.mkdir()
-        (cache / "strandline").symlink_to(ROOT / ".strandline/cache")
-        self.environment = {
-            name: value
-            for name, value in clean_environment().items()
-            if name not in ("PYTHONPATH", "VIRTUAL_ENV")
-        } | {
-            "XDG_CACHE_HOME": str(cache),
-            "PYTHONPATH": str(self.folder / "dg/src"),
-            "DAGSTER_DG_CLI_CONFIG": str(folder / "dg.toml"),
-        }
-
-    def write(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
-    def call(self, *words: str, folder: str = ".") -> str:
-        """Run a command of the environment in the user's folder, and return what it prints."""
-        done = subprocess.run(
-            [str(self.bin / words[0]) if words[0] != "env" else "env", *words[1:]],
-            cwd=self.folder / folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def json(self, *words: str, folder: str = ".") -> Any:
-        return json.loads(self.call("strandline", *words, "--json", folder=folder))
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    folder = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", str(folder), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    return Installed(folder, wheel)
+    installed_package = Installed(tmp_path_factory.mktemp("installed"))
+    installed_package.write("resources/__init__.py", RESOURCES)
+    installed_package.write("definitions.py", DEFINITIONS)
+    installed_package.write(
+        "own.py",
+        "from dagster import Definitions\n\nfrom resources import WAREHOUSE\n\ndefs = Definitions()\n",
+    )
+    installed_package.write("loads/platform.yaml", "{}\n")
+    installed_package.write("loads/dataflows/events.yaml", DATAFLOW)
+    installed_package.write("loads/landing/a.ndjson", '{"id": 1}\n{"id": 2}\n')
+    return installed_package
 
 
 @pytest.mark.full
