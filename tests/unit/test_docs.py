@@ -100,6 +100,13 @@ def test_every_block_of_yaml_is_a_valid_part_of_a_project(block: dict[str, Any],
     (tmp_path / "dataflows/shown.yaml").write_text(yaml.safe_dump(flow))
     if source.get("table") == "silver/readings":
         (tmp_path / "dataflows/readings.yaml").write_text(yaml.safe_dump(STREAM | {"layer": "silver"}))
+    if "to: upstream" in yaml.safe_dump(flow):
+        upstream = WINDOWS | {
+            "layer": "bronze",
+            "source": WINDOWS["source"] | {"window_column": source["window_column"]},
+            "target": {"load": "append", "table": source["table"]},
+        }
+        (tmp_path / "dataflows/upstream.yaml").write_text(yaml.safe_dump(upstream))
     assert [str(error) for error in load_project(tmp_path, environment={}).errors] == []
 
 
