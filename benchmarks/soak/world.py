@@ -149,6 +149,7 @@ def _dataflows(bucket: Place, first: datetime, end: datetime) -> dict[str, dict[
             "target": target,
             "late_files": "quarantine",
             "on_bad_file": "quarantine",
+            "max_bad_files": 20,  # by chance the first file of all may be bad
         },
         "events": {
             "source": {

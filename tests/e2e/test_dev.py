@@ -74,6 +74,7 @@ class Dev:
     url: str
     process: subprocess.Popen[bytes]
     log: Path
+    metrics: str
 
     def drop(self, name: str, rows: list[dict[str, object]]) -> None:
         """Put a file into the landing zone as a careful writer does: by rename."""
@@ -139,7 +140,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     (project / "dataflows/broken.yaml").write_text(
         "source: {type: files, pth: ./landing, format: ndjson}\nwatermark: {type: path}\n"
     )
-    port, log = free_port(), project / "dev.log"
+    port, metrics_port, log = free_port(), free_port(), project / "dev.log"
     environment = clean_environment()
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -152,13 +153,16 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
                 "dev",
                 "--port",
                 str(port),
+                "--metrics-port",
+                str(metrics_port),
             ],
             stdout=output,
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
         )
-    running = Dev(project, f"http://127.0.0.1:{port}", process, log)
+    metrics = f"http://127.0.0.1:{metrics_port}/metrics"
+    running = Dev(project, f"http://127.0.0.1:{port}", process, log, metrics)
     for number, day in enumerate(ALL_DAYS):
         if day != MISSING:
             running.day(day, number)
@@ -189,6 +193,14 @@ def test_a_file_in_the_landing_zone_is_loaded_after_the_sensors_next_tick(dev: D
         dev.log,
     )
     assert dev.ids() == [1, 2, 3]
+
+
+@pytest.mark.timeout(600)
+def test_metrics_show_the_loaded_rows(dev: Dev) -> None:
+    with urllib.request.urlopen(dev.metrics, timeout=30) as response:
+        text = response.read().decode()
+    assert 'strandline_loaded_rows_total{dataflow="arrivals"} 3.0' in text
+    assert 'strandline_known{dataflow="broken"} 0.0' in text
 
 
 @pytest.mark.timeout(600)

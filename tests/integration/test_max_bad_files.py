@@ -105,10 +105,40 @@ def test_a_format_that_changed_in_all_files_stops_and_the_schema_mode_loads_them
     feed.load()
     for number in range(1, 6):
         feed.put(f"{number}.ndjson", {"id": number, "more": "x"})
-    stops(feed, "all 5 files of the slice are bad", "set target.schema_mode")
+    stops(feed, "all 5 files of the slice are bad", "correct source.options or set target.schema_mode")
     feed.define(target={"schema_mode": "merge"})
     assert feed.load().quarantined == 0
     assert feed.rows("id", "more") == [(0, None), *((number, "x") for number in range(1, 6))]
+
+
+def test_a_separator_that_changed_is_corrected_by_the_option_that_is_named(make_feed: MakeFeed) -> None:
+    feed = make_feed(source={"format": "csv", "schema": "id long, name string"}, on_bad_file="quarantine")
+    feed.put_text("0.csv", "id,name\n0,a\n")
+    feed.load()
+    for number in (1, 2):
+        feed.put_text(f"{number}.csv", f"id;name\n{number};b\n")
+    stops(feed, "all 2 files of the slice are bad", "correct source.options")
+    feed.define(source={"options": {"sep": ";"}})
+    assert (feed.load().quarantined, feed.rows("id", "name")) == (0, [(0, "a"), (1, "b"), (2, "b")])
+
+
+def test_a_first_schema_that_fits_no_file_is_corrected(feed: Feed) -> None:
+    for number in range(4):
+        feed.put_text(f"{number}.ndjson", f'{{"id": "no {number}"}}\n')
+    stops(feed, "all 4 files of the slice are bad, and no file", "correct source.format, source.schema")
+    feed.define(source={"schema": "id string"})
+    assert (feed.load().quarantined, feed.ids) == (0, ["no 0", "no 1", "no 2", "no 3"])
+
+
+def test_a_replay_of_files_that_all_turned_bad_keeps_their_rows(feed: Feed) -> None:
+    for number in (1, 2):
+        feed.put(f"a/{number}.ndjson", number)
+    feed.load()
+    for number in (1, 2):
+        feed.put_text(f"a/{number}.ndjson", BAD_RECORD)
+    (replayed,) = feed.cli("replay", NAME, "--start", "a/", "--end", "b/", "--replace").json
+    assert replayed["error"]["code"] == "too_many_bad_files"
+    assert (feed.ids, feed.quarantined) == ([1, 2], {})
 
 
 def test_too_many_bad_late_files_wait_while_all_others_load(feed: Feed) -> None:

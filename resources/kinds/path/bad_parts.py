@@ -128,11 +128,13 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
 def _too_many_error(dataflow: Dataflow, bad: Sequence[BadPart], count: BadFileCount) -> TooManyBadParts:
     """Return the error of a slice with too many bad files, with the first one's reason and what to do."""
     first = bad[0]
+    changed = "If their format has changed, correct source.options or set target.schema_mode."
+    wrong = "If the definition is wrong, correct source.format, source.schema or source.options."
     return TooManyBadParts(
         f"dataflow {dataflow.name}: {count.describe(dataflow.max_bad_files)}. The slice is not loaded, and "
         f"nothing is put in quarantine. The first bad file is {first.part}: {first.why}. Repair or remove these "
-        "files. If their format has changed, correct source.schema or source.options, or set "
-        f"target.schema_mode. To quarantine them all the same, set max_bad_files: {count.in_a_row}",
+        f"files. {wrong if count.is_first else changed} To quarantine them all the same, set max_bad_files: "
+        f"{count.in_a_row}",
         parts=bad,
         code=TOO_MANY_BAD_FILES,
     )
