@@ -28,7 +28,12 @@ def build_engine(project: Project, notify: Callable[[str], None] = lambda line: 
     if project.env:  # tables that a user's function saves by name alone
         conf["spark.sql.warehouse.dir"] = str(project.folder / ".strandline" / project.env / "warehouse")
     return SparkEngine(
-        settings.master, settings.remote, conf | settings.conf, cache=cache_folder(), notify=notify
+        settings.master,
+        settings.remote,
+        conf | settings.conf,
+        settings.secret_keys,
+        cache=cache_folder(),
+        notify=notify,
     )
 
 

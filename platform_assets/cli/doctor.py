@@ -29,7 +29,7 @@ from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.platform import build_platform, engine_of_project
 from platform_assets.project import Project
-from platform_assets.project.env_reference import EnvRef
+from platform_assets.project.references import Reference
 from platform_assets.sources import PROBE_BUDGET, file_count, probe_source
 from resources.loop.missing_source import explain_missing_source
 from resources.spark.engine import SparkEngine
@@ -145,7 +145,7 @@ def _describe_catalog(project: Project) -> str:
     return f"events go to {catalog.destination}"
 
 
-def _describe_receiver(project: Project, receiver: str | EnvRef) -> str:
+def _describe_receiver(project: Project, receiver: str | Reference) -> str:
     return f"go to {project.webhook(receiver).host}"
 
 

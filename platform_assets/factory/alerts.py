@@ -30,7 +30,7 @@ from platform_assets.factory.default_status import default_sensor_status
 from platform_assets.factory.sensors import Clock
 from platform_assets.project import Project
 from platform_assets.project.alert_settings import AlertSettings
-from platform_assets.project.env_reference import EnvRef
+from platform_assets.project.references import Reference
 from resources.alerts.last_loads import LastLoads
 from resources.alerts.scan import AlertScan, AlertScanner
 from resources.dagster.run_history import SuccessfulRuns
@@ -40,7 +40,7 @@ NAME = "strandline_alerts"
 
 _INTERVAL = 60
 
-_Receiver = str | EnvRef
+_Receiver = str | Reference
 """The address of a webhook, or the variable that holds it."""
 
 

@@ -12,7 +12,7 @@ from partitions.alerts.routes import RouteRule, first_route
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Model
-from platform_assets.project.env_reference import EnvRef, Text
+from platform_assets.project.references import Reference, Text
 
 
 class AlertRoute(RouteRule):
@@ -50,14 +50,14 @@ class AlertSettings(Model):
         return self
 
     @property
-    def receivers(self) -> Mapping[str | EnvRef, str]:
+    def receivers(self) -> Mapping[str | Reference, str]:
         """The addresses, and the key of each in the settings; an address of several routes has its first."""
-        keys: dict[str | EnvRef, str] = {self.webhook: "alerts.webhook"}
+        keys: dict[str | Reference, str] = {self.webhook: "alerts.webhook"}
         for index, route in enumerate(self.routes):
             keys.setdefault(route.webhook, f"alerts.routes.{index}.webhook")
         return keys
 
-    def receiver(self, condition: Condition, dataflow: Dataflow | None) -> str | EnvRef:
+    def receiver(self, condition: Condition, dataflow: Dataflow | None) -> str | Reference:
         """Return the address for an alert; ``dataflow`` is None if its definition cannot be read."""
         route = first_route(self.routes, condition, dataflow)
         return route.webhook if route is not None else self.webhook

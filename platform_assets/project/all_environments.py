@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from platform_assets.installation import SETTINGS
 from platform_assets.project.environments import environment_names
-from platform_assets.project.errors import ProjectError, UnsetVariable, sorted_errors
+from platform_assets.project.errors import MissingText, ProjectError, sorted_errors
 from platform_assets.project.load import load_project
 from platform_assets.project.project import Project
 
@@ -30,7 +30,7 @@ class EnvironmentErrors:
 def check_environments(project: Project, variables: Mapping[str, str] | None = None) -> EnvironmentErrors:
     """Return the errors of a project in each environment, and those of platform.yaml alone.
 
-    A variable may be unset here if another environment needs it. A dataflow may need settings that only the
+    A variable or a file may be missing here if another environment needs it. A dataflow may need settings that only the
     files of the environments have: of platform.yaml alone only the errors in that file count.
 
     Args:
@@ -56,7 +56,7 @@ def check_environments(project: Project, variables: Mapping[str, str] | None = N
 
 
 def _errors_elsewhere(loaded: Project, chosen: Project) -> list[ProjectError]:
-    """Return the errors of an environment, without variables that only the chosen one needs here."""
+    """Return the errors of an environment, without texts that only that environment needs."""
     if loaded.env == chosen.env:
         return list(loaded.errors)
-    return [error for error in loaded.errors if not isinstance(error, UnsetVariable)]
+    return [error for error in loaded.errors if not isinstance(error, MissingText)]

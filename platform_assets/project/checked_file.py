@@ -15,7 +15,6 @@ from partitions.errors import ConfigurationError
 from partitions.model import Model
 from platform_assets.installation import SETTINGS
 from platform_assets.project.document import Key, YamlDocument, value_at
-from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.environments import (
     STATE_AND_LAKE,
     default_place,
@@ -23,6 +22,7 @@ from platform_assets.project.environments import (
     settings_file,
 )
 from platform_assets.project.errors import ProjectError
+from platform_assets.project.references import ReferencedText, Secrets
 from platform_assets.project.resolving import hide_texts, resolve_values
 from platform_assets.project.secret_keys import display_value, literal_secrets
 from platform_assets.project.settings import Settings
@@ -40,15 +40,15 @@ class Checked(Generic[M]):
 
     Attributes:
         document: the file as the user wrote it.
-        value: its root mapping, with texts from the environment put in.
-        texts: the texts from the environment, by key.
+        value: its root mapping, with the texts of references put in.
+        texts: the texts of references, by key.
         model: the model of the file; None if its contents do not fit.
         errors: all errors so far.
     """
 
     document: YamlDocument
     value: dict[str, Any] = field(default_factory=dict, repr=False)
-    texts: dict[Key, FromEnvironment] = field(default_factory=dict)
+    texts: dict[Key, ReferencedText] = field(default_factory=dict)
     model: M | None = None
     errors: list[ProjectError] = field(default_factory=list)
     _keys_with_errors: set[str] = field(default_factory=set)
@@ -82,11 +82,11 @@ class Checked(Generic[M]):
         return any(".".join(parts[: end + 1]) in self._keys_with_errors for end in range(len(parts)))
 
 
-def read_settings(folder: Path, env: str | None, environment: Mapping[str, str]) -> Checked[Settings]:
+def read_settings(folder: Path, env: str | None, secrets: Secrets) -> Checked[Settings]:
     """Read the settings of an environment; None: ``platform.yaml`` alone. A missing file has all defaults."""
     defaults = {name: default_place(name, env) for name in STATE_AND_LAKE} if env else {}
     document = settings_document(folder, env)
-    return _check_file(Checked(document), Settings, environment, {}, lambda value: defaults | value)
+    return _check_file(Checked(document), Settings, secrets, {}, lambda value: defaults | value)
 
 
 def settings_document(folder: Path, env: str | None) -> YamlDocument:
@@ -102,7 +102,7 @@ def settings_document(folder: Path, env: str | None) -> YamlDocument:
 def read_dataflow(
     path: Path,
     file: str,
-    environment: Mapping[str, str],
+    secrets: Secrets,
     complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Checked[Dataflow]:
     """Read one file of ``dataflows``.
@@ -110,14 +110,14 @@ def read_dataflow(
     Args:
         path: the path of the file.
         file: the path relative to the project folder, for errors.
-        environment: the variables that ``{env: NAME}`` refers to.
+        secrets: look references up.
         complete: adds the values that the dataflow takes from the settings.
     """
     checked: Checked[Dataflow] = Checked(_document(path, file))
     if checked.document.has(("name",)):
         checked.refuse(("name",), "a name", f"no such key: the name is the file's, {path.stem}")
     unwritten = {"name": path.stem}
-    return _check_file(checked, Dataflow, environment, unwritten, complete)
+    return _check_file(checked, Dataflow, secrets, unwritten, complete)
 
 
 def _document(path: Path, file: str) -> YamlDocument:
@@ -132,7 +132,7 @@ def _document(path: Path, file: str) -> YamlDocument:
 def _check_file(
     checked: Checked[M],
     model: type[M],
-    environment: Mapping[str, str],
+    secrets: Secrets,
     unwritten: Mapping[str, Any],
     complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Checked[M]:
@@ -143,7 +143,7 @@ def _check_file(
     document = checked.document
     checked.add(document.errors)
     if document.readable:
-        values = resolve_values(document, model, environment)
+        values = resolve_values(document, model, secrets)
         checked.value, checked.texts = complete(values.value), values.texts
         checked.add(literal_secrets(document) + values.errors)
         _validate(checked, model, unwritten)

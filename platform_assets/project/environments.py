@@ -17,8 +17,8 @@ from partitions.errors import ConfigurationError
 from partitions.spelling import nearest_name
 from platform_assets.installation import SETTINGS
 from platform_assets.project.document import Key, YamlDocument, value_at
-from platform_assets.project.env_reference import is_reference
 from platform_assets.project.errors import ProjectError
+from platform_assets.project.references import reference_of
 
 ENV = "STRANDLINE_ENV"
 """The environment variable that names the environment; ``--env`` wins over it."""
@@ -118,8 +118,8 @@ def _merged(
 def _is_merged(before: Any, value: Any) -> bool:
     if (
         not (isinstance(before, dict) and isinstance(value, dict))
-        or is_reference(before)
-        or is_reference(value)
+        or reference_of(before)
+        or reference_of(value)
     ):
         return False
     return "type" not in value or before.get("type") == value["type"]
@@ -170,7 +170,7 @@ def _written(document: YamlDocument, name: str, env: str | None) -> str:
 def _text(document: YamlDocument, name: str, env: str | None) -> str | None:
     """Return the address of state or lake as it is written; None for a reference, and for wrong forms."""
     value = document.get((name,), default_place(name, env))
-    text = value.get("path") if isinstance(value, dict) and not is_reference(value) else value
+    text = value.get("path") if isinstance(value, dict) and not reference_of(value) else value
     return text if isinstance(text, str) and text else None
 
 

@@ -46,8 +46,8 @@ class ProjectError:
         return {"found" if name == "actual" else name: value for name, value in fields.items()}
 
 
-class UnsetVariable(ProjectError):
-    """A variable of the environment that is not set here, and may be set where the project runs."""
+class MissingText(ProjectError):
+    """A reference that leads to no text here, and may lead to one where the project runs."""
 
 
 class InvalidProject(ConfigurationError):

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from partitions.model import Duration, Model
-from platform_assets.project.env_reference import Text
+from platform_assets.project.references import Text
 
 
 class OpenLineageSettings(Model):

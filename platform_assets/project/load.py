@@ -37,6 +37,7 @@ from platform_assets.project.errors import ProjectError, sorted_errors
 from platform_assets.project.look_backs import look_backs_of, with_look_back
 from platform_assets.project.places import place_key
 from platform_assets.project.project import DataflowNames, Project
+from platform_assets.project.references import Secrets
 from platform_assets.project.settings import Settings
 from platform_assets.project.table_formats import with_format
 
@@ -61,14 +62,15 @@ def load_project(
     environment = os.environ if environment is None else environment
     folder = _folder(folder, environment)
     env = choose_environment(folder, env, environment)
-    settings = read_settings(folder, env, environment)
+    secrets = Secrets(environment, folder)
+    settings = read_settings(folder, env, secrets)
     paths, misplaced = _dataflow_files(folder)
     look_backs = look_backs_of(settings.value)
 
     def complete(value: dict[str, Any]) -> dict[str, Any]:
         return with_look_back(look_backs, with_format(settings.value, value))
 
-    flows = [read_dataflow(path, _relative(path, folder), environment, complete) for path in paths]
+    flows = [read_dataflow(path, _relative(path, folder), secrets, complete) for path in paths]
     check_settings(settings)
     _check_places_apart(settings, env, folder)
     for flow in flows:
@@ -80,7 +82,7 @@ def load_project(
     check_alert_routes(settings, flows)
     settings.add(_wrong_endings([folder / "platform.yml", *sorted(folder.glob("platform.*.yml"))], folder))
     settings.add(wrong_names(folder))
-    return _project(folder, env, settings, flows, misplaced, environment)
+    return _project(env, settings, flows, misplaced, secrets)
 
 
 def _check_places_apart(settings: Checked[Settings], env: str | None, folder: Path) -> None:
@@ -92,12 +94,11 @@ def _check_places_apart(settings: Checked[Settings], env: str | None, folder: Pa
 
 
 def _project(
-    folder: Path,
     env: str | None,
     settings: Checked[Settings],
     flows: Sequence[Checked[Dataflow]],
     misplaced: Sequence[ProjectError],
-    environment: Mapping[str, str],
+    secrets: Secrets,
 ) -> Project:
     dataflows = {flow.valid.name: flow.valid for flow in flows if flow.valid}
     file_errors = [*misplaced, *(error for flow in flows for error in flow.errors)]
@@ -105,14 +106,14 @@ def _project(
     for error in sorted_errors(file_errors):
         broken.setdefault(_asset_name(error.file), []).append(error)
     return Project(
-        folder=folder,
+        folder=secrets.folder,
         env=env,
         dataflows=dict(sorted(dataflows.items())),
         broken={name: errors for name, errors in sorted(broken.items()) if name not in dataflows},
         errors=sorted_errors([*settings.errors, *file_errors]),
         _settings=settings.valid,
         _names_by_dataflow={names.name: names for names in map(_names_of, flows)},
-        _environment=environment,
+        _secrets=secrets,
     )
 
 

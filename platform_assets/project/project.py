@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -13,8 +14,9 @@ from partitions.errors import ConfigurationError
 from partitions.inputs import Input
 from partitions.lineage import Lineage
 from partitions.spelling import nearest_name
-from platform_assets.project.env_reference import EnvRef, resolve_text
 from platform_assets.project.errors import InvalidProject, ProjectError
+from platform_assets.project.references import Reference, ReferencedText, Secrets
+from platform_assets.project.secret_keys import is_secret
 from platform_assets.project.settings import PlaceSettings, Settings, SparkSettings
 from platform_assets.sources import place_of
 from resources.connections.iceberg_rest import RestCatalogServer
@@ -43,7 +45,7 @@ class DataflowNames(NamedTuple):
 
 @dataclass(frozen=True)
 class Project:
-    """The contents of a project folder. Holds no secret: connections keep the names of variables.
+    """The contents of a project folder. Connections keep references to secrets, not the secrets.
 
     Attributes:
         folder: absolute; the base of relative paths in its files.
@@ -61,7 +63,7 @@ class Project:
     env: str | None = None
     _settings: Settings | None = None
     _names_by_dataflow: Mapping[str, DataflowNames] = field(default_factory=dict)
-    _environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    _secrets: Secrets = field(default_factory=lambda: Secrets(os.environ, Path()), repr=False)
 
     @property
     def settings(self) -> Settings:
@@ -80,7 +82,7 @@ class Project:
         """Return whether platform.yaml has no errors."""
         return self._settings is not None
 
-    def webhook(self, address: str | EnvRef) -> Webhook:
+    def webhook(self, address: str | Reference) -> Webhook:
         """Return the webhook of a receiver of alerts, with its address looked up.
 
         Raises:
@@ -155,7 +157,7 @@ class Project:
         Raises:
             ConfigurationError: if that variable holds no ``sc://`` address.
         """
-        settings, remote = self.settings.spark, self._environment.get(SPARK_REMOTE)
+        settings, remote = self.settings.spark, self._secrets.variables.get(SPARK_REMOTE)
         if not remote:
             return settings
         if not remote.startswith("sc://"):
@@ -169,6 +171,17 @@ class Project:
             ConfigurationError: if the name is unknown, the connection is of another type, a variable is
                 not set, or the URL has another form.
         """
+        connection = self._open_connection(name)
+        if not isinstance(connection, connection_type):
+            raise ConfigurationError(
+                f"connections.{name}: expected a connection of another type, found {self.settings.connections[name].type}"
+            )
+        if isinstance(connection, S3Connection):  # of the lake, as long as the process lives
+            return replace(connection, look_up=partial(self._open_connection, name))  # type: ignore[return-value]  # it is of that type
+        return connection
+
+    def _open_connection(self, name: str) -> Any:
+        """Return a connection of any type, with its secrets as they are now."""
         settings = self.settings.connections.get(name)
         if settings is None:
             raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
@@ -176,18 +189,13 @@ class Project:
             key: self._resolve_setting(value, f"connections.{name}.{key}")
             for key, value in settings.address().items()
         }
-        connection = settings.open(f"connections.{name}", fields)
-        if not isinstance(connection, connection_type):
-            raise ConfigurationError(
-                f"connections.{name}: expected a connection of another type, found {settings.type}"
-            )
-        return connection
+        return settings.open(f"connections.{name}", fields)
 
     def _resolve_setting(self, value: Any, key: str) -> Any:
-        """Return a setting with its variables looked up, also inside mappings."""
+        """Return a setting with its references looked up, also inside mappings."""
         if isinstance(value, Mapping):
             return {name: self._resolve_setting(inner, f"{key}.{name}") for name, inner in value.items()}
-        return resolve_text(value, key, self._environment) if isinstance(value, str | EnvRef) else value
+        return self._secrets.resolve(value, key) if isinstance(value, str | Reference) else value
 
     def named(self, names: Sequence[str]) -> list[Dataflow]:
         """Return the dataflows with these names, in this order; without names all valid dataflows.
@@ -225,14 +233,17 @@ class Project:
         """Return a text for people with the values of secrets replaced, whatever library put them there."""
         alerts = (self._settings or Settings()).alerts
         for receiver in alerts.receivers if alerts is not None else ():
-            address = receiver.look_up(self._environment) if isinstance(receiver, EnvRef) else None
-            text = text.replace(address, repr(receiver)) if address else text
+            for address in self._secrets.values(receiver):
+                text = text.replace(address, repr(receiver))
         catalog = (self._settings or Settings()).lineage.openlineage
-        if catalog is not None and isinstance(catalog.api_key, EnvRef):
-            api_key = catalog.api_key.look_up(self._environment)
-            text = text.replace(api_key, repr(catalog.api_key)) if api_key else text
+        if catalog is not None:
+            for api_key in self._secrets.values(catalog.api_key):
+                text = text.replace(api_key, repr(catalog.api_key))
         for connection in (self._settings or Settings()).connections.values():
-            text = connection.hide(text, self._environment)
+            text = connection.hide(text, self._secrets)
+        for key, value in (self._settings or Settings()).spark.conf.items():
+            if isinstance(value, ReferencedText) and is_secret(("spark", "conf", key)):
+                text = text.replace(value, repr(value))
         state = (self._settings or Settings()).place("state").path
         return Database.parse(state).hide(text) if is_database(state) else text
 

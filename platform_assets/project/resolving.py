@@ -1,4 +1,4 @@
-"""Puts texts of the environment into a document's values, and hides them again in the model."""
+"""Puts the texts of references into a document's values, and hides them again in the model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from pydantic import BaseModel
 
 from partitions.model import Model
 from platform_assets.project.document import Key, YamlDocument
-from platform_assets.project.env_reference import EnvRef, FromEnvironment
-from platform_assets.project.errors import ProjectError, UnsetVariable
+from platform_assets.project.errors import MissingText, ProjectError
+from platform_assets.project.references import (
+    EnvRef,
+    Reference,
+    ReferencedText,
+    Secrets,
+    Unresolved,
+    reference_of,
+)
 from platform_assets.project.shapes import Shapes, alternatives, below, takes_text
 
 
@@ -22,22 +29,20 @@ class Resolved:
     Attributes:
         value: the root mapping.
         texts: the texts put in, by key.
-        errors: the variables that are not set.
+        errors: the references that lead to no text.
     """
 
     value: dict[str, Any]
-    texts: dict[Key, FromEnvironment] = field(default_factory=dict)
+    texts: dict[Key, ReferencedText] = field(default_factory=dict)
     errors: list[ProjectError] = field(default_factory=list)
 
 
-def resolve_values(
-    document: YamlDocument, model: type[BaseModel], environment: Mapping[str, str]
-) -> Resolved:
-    """Return a document's values with every ``{env: NAME}`` looked up where the model has a text."""
+def resolve_values(document: YamlDocument, model: type[BaseModel], secrets: Secrets) -> Resolved:
+    """Return a document's values with every reference looked up where the model has a text."""
     result = Resolved({})
 
     def inside(value: Any, shapes: Shapes, key: Key) -> Any:
-        reference = EnvRef.of(value)
+        reference = reference_of(value)
         if reference and takes_text(shapes):
             return look_up(reference, key)
         if isinstance(value, dict):
@@ -46,23 +51,26 @@ def resolve_values(
             return [inside(item, below(shapes, index), (*key, index)) for index, item in enumerate(value)]
         return value
 
-    def look_up(reference: EnvRef, key: Key) -> Any:
-        text = reference.look_up(environment)
-        if text is None:
-            expected = f"the environment variable {reference.name} to be set and not empty"
-            error = document.error(key, repr(reference), expected)
-            result.errors.append(
-                UnsetVariable(error.file, error.line, error.key, error.actual, error.expected)
-            )
+    def look_up(reference: Reference, key: Key) -> Any:
+        if reference.needs_user_code:
+            expected = "{env: NAME} or {file: PATH}: a function is asked for connections and alerts only"
+            result.errors.append(document.error(key, repr(reference), expected))
             return document.get(key)
-        result.texts[key] = FromEnvironment(text, reference.name)
+        try:
+            text = secrets.look_up(reference)
+        except Unresolved as missing:
+            more = " and not empty" if isinstance(reference, EnvRef) else f" ({missing.actual})"
+            error = document.error(key, repr(reference), f"{missing.expected}{more}")
+            result.errors.append(MissingText(error.file, error.line, error.key, error.actual, error.expected))
+            return document.get(key)
+        result.texts[key] = ReferencedText(text, repr(reference))
         return text
 
     result.value = inside(document.value, alternatives(model), ())
     return result
 
 
-def hide_texts(value: Any, texts: Mapping[Key, FromEnvironment]) -> Any:
+def hide_texts(value: Any, texts: Mapping[Key, ReferencedText]) -> Any:
     """Return a checked value whose repr shows variables' names instead of their texts."""
     if not texts:
         return value
@@ -80,11 +88,11 @@ def hide_texts(value: Any, texts: Mapping[Key, FromEnvironment]) -> Any:
     if isinstance(value, tuple):
         inner_items = _by_part(texts)
         return tuple(hide_texts(item, inner_items.get(index, {})) for index, item in enumerate(value))
-    return FromEnvironment(value, texts[()].name) if isinstance(value, str) else value
+    return ReferencedText(value, texts[()].written) if isinstance(value, str) else value
 
 
-def _by_part(texts: Mapping[Key, FromEnvironment]) -> dict[str | int, dict[Key, FromEnvironment]]:
-    parts: dict[str | int, dict[Key, FromEnvironment]] = {}
+def _by_part(texts: Mapping[Key, ReferencedText]) -> dict[str | int, dict[Key, ReferencedText]]:
+    parts: dict[str | int, dict[Key, ReferencedText]] = {}
     for (first, *rest), text in texts.items():
         parts.setdefault(first, {})[tuple(rest)] = text
     return parts

@@ -1,4 +1,4 @@
-"""Finds secrets in plain text, which only ``{env: NAME}`` may give, and keeps them out of messages."""
+"""Finds secrets in plain text, which only references may give, and keeps them out of messages."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from platform_assets.project.document import Key, YamlDocument, leaves
-from platform_assets.project.env_reference import EnvRef
 from platform_assets.project.errors import ProjectError
+from platform_assets.project.references import FORMS, reference_of
 from resources.connections.api import is_secret_parameter
 
 _NAMES = re.compile(
@@ -19,7 +19,6 @@ _PARAMETER = re.compile(
     r"(?i)^[A-Za-z][\w+.:-]*?://[^\s]*[?&;](\w*password|passwd|pwd|token|access_token|secret\w*|sig|signature|api_?key)=[^&;\s]"
 )
 _NOT_DISPLAYED = "a secret in plain text"
-_EXPECTED = "{env: NAME}, a variable of the environment"
 _MAX_CHARACTERS = 60
 
 
@@ -49,15 +48,13 @@ def literal_secrets(document: YamlDocument) -> list[ProjectError]:
     """Return an error for each secret in plain text; the errors do not show the secrets."""
     written = ((key, value) for key, value in leaves(document.value) if not _is_reference(document, key))
     return [
-        document.error(key, _NOT_DISPLAYED, _EXPECTED)
-        for key in (_secret_key(*leaf) for leaf in written)
-        if key
+        document.error(key, _NOT_DISPLAYED, FORMS) for key in (_secret_key(*leaf) for leaf in written) if key
     ]
 
 
 def display_value(value: Any, key: Key = ()) -> str:
     """Return a user's value in the form for an error: short, and never a secret."""
-    if reference := EnvRef.of(value):
+    if reference := reference_of(value):
         return repr(reference)
     if is_secret(key):
         return _NOT_DISPLAYED
@@ -87,7 +84,7 @@ def _secret_key(key: Key, value: Any) -> Key | None:
 
 
 def _is_reference(document: YamlDocument, key: Key) -> bool:
-    return key[-1] == "env" and EnvRef.of(document.get(key[:-1])) is not None
+    return bool(key) and reference_of(document.get(key[:-1])) is not None
 
 
 def _text(value: str) -> str:

@@ -1,6 +1,6 @@
 """The values that a key may have, read from the models' annotations.
 
-Belongs here: questions to annotations, so that neither ``{env: NAME}`` nor an error's wording needs a list
+Belongs here: questions to annotations, so that neither references nor an error's wording needs a list
 of keys that must be kept up to date when a model gains a field.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, ByteSize
 
 from platform_assets.project.document import Key, value_at
-from platform_assets.project.env_reference import EnvRef
+from platform_assets.project.references import KEYS, Reference
 
 Shapes = tuple[Any, ...]
 """The alternatives of one place: plain types, Literals, models, ``dict[...]``, ``tuple[...]``."""
@@ -26,7 +26,7 @@ _WORDS: dict[Any, str] = {
     bool: "true or false",
     timedelta: "an ISO 8601 duration such as PT5M or P30D",
     ByteSize: "a size such as 1GiB",
-    EnvRef: "{env: NAME}",
+    Reference: "{env: NAME}",
 }
 
 
@@ -103,13 +103,17 @@ def places_of(root: Any, name: str) -> list[Key]:
 
 
 def takes_text(shapes: Shapes) -> bool:
-    """Return whether ``{env: NAME}`` is a text here; False if a mapping may have a key ``env``.
+    """Return whether a reference is a text here; False if a mapping may have its key.
 
     ``tags: {env: production}`` is a tag, not a variable.
     """
-    if any(_is_mapping(shape) or shape is EnvRef or "env" in known_keys((shape,)) for shape in shapes):
+    if any(_is_mapping(shape) or shape is Reference or _has_reference_key(shape) for shape in shapes):
         return False
     return any(shape in (str, timedelta, ByteSize) or _is_literal(shape) for shape in shapes)
+
+
+def _has_reference_key(shape: Any) -> bool:
+    return any(key in known_keys((shape,)) for key in KEYS)
 
 
 def in_words(shapes: Shapes) -> str:

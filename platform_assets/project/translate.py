@@ -13,8 +13,8 @@ from partitions.errors import ConfigurationError
 from partitions.refusal import PartsDoNotFit
 from partitions.spelling import nearest_name
 from platform_assets.project.document import Key, YamlDocument, leaves, within
-from platform_assets.project.env_reference import FromEnvironment
 from platform_assets.project.errors import ProjectError
+from platform_assets.project.references import ReferencedText
 from platform_assets.project.secret_keys import display_value
 from platform_assets.project.shapes import any_of, in_words, is_choice, known_keys, places_of, shapes_at
 
@@ -37,7 +37,7 @@ def translate_errors(
     validation: ValidationError,
     document: YamlDocument,
     model: type[BaseModel],
-    texts: Mapping[Key, FromEnvironment],
+    texts: Mapping[Key, ReferencedText],
     unwritten: Collection[str] = (),
 ) -> list[ProjectError]:
     """Return the errors of one validation, each key once.
@@ -75,7 +75,7 @@ def translate_escaped(
     error: ConfigurationError,
     document: YamlDocument,
     value: Mapping[str, Any],
-    texts: Mapping[Key, FromEnvironment],
+    texts: Mapping[Key, ReferencedText],
 ) -> tuple[Key, ProjectError]:
     """Return the key and error of an exception that pydantic passes on unchanged.
 
@@ -178,7 +178,7 @@ def _hint(value: Any, shapes: Iterable[Any], key: Key) -> str:
     )
 
 
-def mask_texts(error: ProjectError, key: Key, texts: Mapping[Key, FromEnvironment]) -> ProjectError:
+def mask_texts(error: ProjectError, key: Key, texts: Mapping[Key, ReferencedText]) -> ProjectError:
     """Return the error with texts from the environment replaced by their variables' names."""
     actual, expected = error.actual, error.expected
     for place, text in texts.items():

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from partitions.errors import ConfigurationError, SourceError
@@ -23,6 +22,7 @@ from resources.connections.jdbc import JdbcConnection
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
+_STORE = "_store"
 _SCHEMES = ("s3", "gs", "az")
 # What obstore cannot put into a request makes its Rust code panic, so it is refused here.
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -48,6 +48,7 @@ class S3Connection:
 
     Attributes:
         endpoint: such as ``http://127.0.0.1:8333``; None is AWS itself.
+        look_up: returns the connection with its secrets as they are now; None: they never change.
     """
 
     endpoint: str | None = None
@@ -55,6 +56,7 @@ class S3Connection:
     access_key_id: str | None = field(default=None, repr=False)
     secret_access_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
+    look_up: Callable[[], S3Connection] | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse an endpoint that no request can reach.
@@ -132,13 +134,27 @@ class Place:
         """Whether listings are ordered; S3's directory buckets are not."""
         return not _bucket(self.url)[1].endswith("--x-s3")
 
-    @cached_property
+    @property
+    def _credentials(self) -> S3Connection | None:
+        """Its connection, with secrets as they are now: a process may live longer than they do."""
+        connection = self.connection
+        return connection if connection is None or connection.look_up is None else connection.look_up()
+
+    @property
     def store(self) -> ObjectStore:
         """An obstore store with paths relative to this place; it does not create a missing local folder.
 
         Raises:
             SourceError: a local folder does not exist.
         """
+        credentials = self._credentials
+        opened_with, store = vars(self).get(_STORE, (None, None))
+        if store is None or opened_with != credentials:
+            store = self._open_store()
+            vars(self)[_STORE] = (credentials, store)
+        return cast("ObjectStore", store)
+
+    def _open_store(self) -> ObjectStore:
         from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
 
         if self.local is not None:
@@ -164,7 +180,7 @@ class Place:
     @property
     def pyiceberg_options(self) -> dict[str, str]:
         """The credentials for pyiceberg."""
-        connection = self.connection or S3Connection()
+        connection = self._credentials or S3Connection()
         options = {
             "s3.endpoint": connection.endpoint,
             "s3.region": connection.region,
@@ -178,7 +194,7 @@ class Place:
     def _s3_config(self) -> dict[str, str]:
         """The credentials that obstore and deltalake share."""
         express = {} if self.ordered else {"aws_s3_express": "true"}
-        connection = self.connection
+        connection = self._credentials
         if connection is None:
             return express
         options = express | {
@@ -200,7 +216,7 @@ class Place:
         """S3A's settings for this bucket alone, including credentials, without the prefix ``spark.hadoop.``."""
         if self.bucket is None:
             return {}
-        connection, bucket = self.connection or S3Connection(), f"fs.s3a.bucket.{self.bucket}."
+        connection, bucket = self._credentials or S3Connection(), f"fs.s3a.bucket.{self.bucket}."
         options = {
             # Its buffer on disk wants the checksumming local file system, which cannot have names with a colon.
             "fast.upload.buffer": "bytebuffer",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,7 +62,15 @@ class ConnectServer:
         """
         self.stop()  # whatever is left of the last one
         before = self.log.stat().st_size if self.log.exists() else 0
-        self.process = start_process(_command(self.engine, self.port), self.log, _environment(self.engine))
+        command = _command(self.engine, self.port)
+        with _secret_settings(self.engine, self.log.parent) as options:
+            command[1:1] = options
+            self.process = start_process(command, self.log, _environment(self.engine))
+            self._await(before)
+
+    def _await(self, before: int) -> None:
+        """Return when the server is ready; ``before`` is where its output begins in the log."""
+        assert self.process is not None
         deadline = time.monotonic() + self.patience
         while _STARTED not in _read(self.log, before):
             if self.stopped():
@@ -121,8 +130,33 @@ def _command(engine: SparkEngine, port: int) -> list[str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
     }
-    confs = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    visible = {key: value for key, value in settings.items() if key not in engine.secret_keys}
+    confs = [part for key, value in visible.items() for part in ("--conf", f"{key}={value}")]
     return [str(_home() / "bin" / "spark-submit"), "--class", _CLASS, *confs, "spark-internal"]
+
+
+@contextmanager
+def _secret_settings(engine: SparkEngine, folder: Path) -> Iterator[list[str]]:
+    """Yield the options by which the server reads its secrets: from a file that exists until it is ready.
+
+    Every user of a machine can read the command lines of its processes.
+    """
+    secrets = {key: value for key, value in engine.conf.items() if key in engine.secret_keys}
+    if not secrets:
+        yield []
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=folder, prefix=".spark-", suffix=".conf") as file:  # mode 0600
+        file.writelines(f"{key}={_escaped(value)}\n" for key, value in secrets.items())
+        file.flush()
+        yield ["--properties-file", file.name, "--load-spark-defaults"]
+
+
+def _escaped(value: str) -> str:
+    """Return a value as Java's properties files write it: all but letters and digits as UTF-16 escapes."""
+    units = value.encode("utf-16-be")
+    codes = [int.from_bytes(units[index : index + 2]) for index in range(0, len(units), 2)]
+    return "".join(chr(code) if chr(code).isalnum() and code < 128 else f"\\u{code:04x}" for code in codes)
 
 
 def _environment(engine: SparkEngine) -> dict[str, str]:

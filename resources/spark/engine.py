@@ -81,6 +81,7 @@ class SparkEngine:
         master: such as ``local[*]`` or ``spark://host:7077``; not used with ``remote``.
         remote: a Connect server, ``sc://host:port``; None runs Spark here or on ``master``.
         conf: the user's settings; they override Strandline's.
+        secret_keys: the keys of settings that hold secrets: no list of processes shows them.
         places: will be read and written; they determine jars and credentials.
         drivers: Maven coordinates of the JDBC drivers, and of the readers of file formats, that are
         needed.
@@ -95,6 +96,7 @@ class SparkEngine:
     master: str = "local[*]"
     remote: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    secret_keys: frozenset[str] = frozenset()
     places: tuple[Place, ...] = ()
     drivers: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
@@ -192,7 +194,7 @@ class SparkEngine:
         if starts:
             self.notify(_start_message(settings))
         try:
-            start_java(settings)
+            start_java(settings, self.secret_keys)
             base = LazyPySparkResource(spark_config=settings).spark_session
         except Exception as error:
             raise SparkUnavailable(_start_error(error), choices=("strandline doctor",)) from error

@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import IO
 
 from partitions.errors import shorten_to_line
@@ -36,24 +36,30 @@ _NOISE = re.compile(
 _output: IO[bytes] | None = None
 
 
-def start_java(settings: Mapping[str, str]) -> None:
+def start_java(settings: Mapping[str, str], secret_keys: Collection[str] = ()) -> None:
     """Start the Java process, and Spark in it; do nothing if this process has one already.
 
-    Nothing is started here if Java prints to the terminal (``SHOW``): pyspark then starts both.
+    Java prints to the terminal if ``SHOW`` is set; else its output is kept for errors.
 
     Args:
         settings: Spark's settings.
+        secret_keys: the keys of settings that hold secrets: they reach Java by its socket, and not by its
+            command line, which every user of the machine can read.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     global _output  # noqa: PLW0603 - one Java process for each of ours, as pyspark has it
-    if is_java_running() or os.environ.get(SHOW) == "1":
+    if is_java_running():
         return
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-    if _output is None:
-        _output = tempfile.TemporaryFile(prefix="strandline-java-")  # noqa: SIM115 - open as long as Java is
-    gateway = launch_gateway(conf, {"stdout": _output, "stderr": subprocess.STDOUT})  # type: ignore[no-untyped-call]
+    visible = {key: value for key, value in settings.items() if key not in secret_keys}
+    conf = SparkConf(loadDefaults=False).setAll(list(visible.items()))
+    output = {}
+    if os.environ.get(SHOW) != "1":
+        if _output is None:
+            _output = tempfile.TemporaryFile(prefix="strandline-java-")  # noqa: SIM115 - open as long as Java is
+        output = {"stdout": _output, "stderr": subprocess.STDOUT}
+    gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]
     # Java has the named jars and the fetched ones. If they were named again here, executors would get only the named ones.
     rest = {key: value for key, value in settings.items() if key != "spark.jars"}
     SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(rest.items())), gateway=gateway)

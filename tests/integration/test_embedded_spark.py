@@ -5,12 +5,15 @@ The other tests share a server. A session of the other kind has other classes, a
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from resources.spark.engine import SparkEngine
+from tests.support.environment import clean_environment
 from tests.support.feed import Feed, answer_of
 
 EMBEDDED = SparkEngine(master="local[2]")
@@ -68,3 +71,22 @@ def test_rows_are_changed_by_their_keys(tmp_path: Path, table_format: str) -> No
         (3, "b", None, True),
         (4, "c", None, True),
     ]
+
+
+_ASKS = """\
+import psutil
+from resources.spark.engine import SparkEngine
+key = "spark.hadoop.strandline.test.phrase"
+engine = SparkEngine(master="local[1]", conf={key: "zq-7 x", "spark.x": "y"}, secret_keys=frozenset({key}))
+session = engine.session()
+lines = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
+print(session.conf.get(key), any("spark.x=y" in line for line in lines), any("zq-7" in line for line in lines))
+"""
+
+
+@pytest.mark.full
+def test_a_secret_of_spark_is_in_its_settings_and_in_no_command_line() -> None:
+    asked = subprocess.run(
+        [sys.executable, "-c", _ASKS], capture_output=True, text=True, check=True, env=clean_environment()
+    )
+    assert asked.stdout == "zq-7 x True False\n"

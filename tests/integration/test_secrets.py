@@ -68,10 +68,20 @@ def project(rows: DatabaseRows, postgres: Postgres, tmp_path: Path, engine: Spar
     """Dataflows that load from a database and an API, some that are not let in, one whose query fails while it is read; the state is in PostgreSQL."""
     assert rows.user is not None
     user = rows.user[0]
-    erp = {"type": "jdbc", "url": {"env": "ERP_URL"}, "user": user, "password": {"env": "ERP_PASSWORD"}}
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    (secrets / "erp").write_text(f"{PASSWORD}\n")
+    (secrets / "crm").write_text(CLIENT)
+    erp = {
+        "type": "jdbc",
+        "url": {"env": "ERP_URL"},
+        "user": user,
+        "password": {"file": str(secrets / "erp")},
+    }
     wrong = {"type": "jdbc", "url": rows.url, "user": user, "password": {"env": "WRONG"}}
     land = {"type": "s3", "endpoint": "http://127.0.0.1:1", "region": "r", "access_key_id": {"env": "TOKEN"}, "secret_access_key": {"env": "KEY"}}  # fmt: skip
-    client = {"client_id": "crm", "client_secret": {"env": "CLIENT"}, "scope": "rows.read"}
+    function = {"function": "vault_of_secrets:secret", "path": str(secrets / "crm")}
+    client = {"client_id": "crm", "client_secret": function, "scope": "rows.read"}
     flow = {"watermark": {"type": "column", "columns": ["at"]}, "target": {"load": "append"}}
     shop = {"type": "api", "base_url": crm.url, "token_url": f"{crm.url}/token", **client}
     made = Feed(
@@ -84,16 +94,17 @@ def project(rows: DatabaseRows, postgres: Postgres, tmp_path: Path, engine: Spar
         },
         {
             "ERP_URL": f"{rows.url}?sslpassword={TOKEN}&ApplicationName=x",
-            "ERP_PASSWORD": PASSWORD,
             "WRONG": WRONG,
             "TOKEN": TOKEN,
             "KEY": KEY,
-            "CLIENT": CLIENT,
             "STATE_URL": f"postgresql://s_{rows.name}:{STATE}@127.0.0.1:{postgres.port}/postgres?schema=s_{uuid4().hex[:8]}",
             "DAGSTER_HOME": str(tmp_path / "home"),
         },
     )
     (tmp_path / "home").mkdir()
+    (made.folder / "vault_of_secrets.py").write_text(
+        "from pathlib import Path\n\n\ndef secret(path: str) -> str:\n    return Path(path).read_text()\n"
+    )
     others: dict[str, dict[str, Any]] = {
         "refused": {"connection": "wrong", "table": rows.name},
         "failing": {"connection": "erp", "query": f"SELECT at, 1 / (id - 2) AS x FROM {rows.name}"},

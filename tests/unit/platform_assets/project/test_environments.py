@@ -113,7 +113,7 @@ def test_an_error_names_the_file_and_line_that_it_stands_in(folder: Path) -> Non
 def test_a_secret_in_plain_text_is_refused_in_the_file_of_an_environment(folder: Path) -> None:
     write(folder, BASE, dev="connections: {erp: {password: hunter2}}\n")
     assert errors(folder, "dev") == [
-        "platform.dev.yaml:1: connections.erp.password: found a secret in plain text, expected {env: NAME}, a variable of the environment"
+        "platform.dev.yaml:1: connections.erp.password: found a secret in plain text, expected {env: NAME}, {file: PATH} or {function: MODULE:NAME}"
     ]
 
 

@@ -209,7 +209,7 @@ SETTINGS = [
     (
         "connections: {known: {type: iceberg_rest, uri: 'http://h', credential: 'a:b'}}\n",
         (1, "connections.known.credential", "a secret in plain text"),
-        "{env: NAME}, a variable of the environment",
+        "{env: NAME}, {file: PATH} or {function: MODULE:NAME}",
         None,
     ),
     ("format: dleta\n", (1, "format", "dleta"), "delta, iceberg or parquet", "delta"),

@@ -1,17 +1,21 @@
-"""Secrets come from the environment only, and appear nowhere."""
+"""Secrets come from the environment, a file or a function only, and appear nowhere."""
 
 from __future__ import annotations
 
 import pickle
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from partitions.errors import ConfigurationError
-from platform_assets.project.env_reference import EnvRef, FromEnvironment, resolve_text
+from platform_assets.project.references import EnvRef, ReferencedText, Secrets, reference_of
+from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
 
 if TYPE_CHECKING:
+    from platform_assets.project import Project
     from tests.unit.platform_assets.project.conftest import Make
 
 SECRET = "hunter2-and-more"
@@ -67,7 +71,7 @@ def test_a_literal_secret_is_refused_and_not_shown(make: Make, text: str, key: s
         .replace("X@", f"{SECRET}@")
         .replace("X'", f"{SECRET}'")
     )
-    assert (key, "a secret in plain text", "{env: NAME}, a variable of the environment") in [
+    assert (key, "a secret in plain text", "{env: NAME}, {file: PATH} or {function: MODULE:NAME}") in [
         (error.key, error.actual, error.expected) for error in project.errors
     ]
     assert SECRET not in repr(project) + str([error.message for error in project.errors])
@@ -217,13 +221,184 @@ def test_a_text_with_a_secret_from_elsewhere_can_be_cleaned(make: Make) -> None:
 
 
 def test_a_text_from_the_environment_is_a_text_whose_repr_hides_it() -> None:
-    text = FromEnvironment("value", "NAME")
+    text = ReferencedText("value", "{env: NAME}")
     assert (text, f"{text}", repr(text), text == "value") == ("value", "value", "{env: NAME}", True)
     again = pickle.loads(pickle.dumps(text))
     assert (again, repr(again)) == ("value", "{env: NAME}")
 
 
-def test_a_reference_is_used_by_looking_it_up() -> None:
-    assert resolve_text(None, "x", {}) is None
-    assert resolve_text("plain", "x", {}) == "plain"
-    assert resolve_text(EnvRef("A"), "x", {"A": "b"}) == "b"
+def test_a_reference_is_used_by_looking_it_up(tmp_path: Path) -> None:
+    secrets = Secrets({"A": "b"}, tmp_path)
+    assert secrets.resolve(None, "x") is None
+    assert secrets.resolve("plain", "x") == "plain"
+    assert secrets.resolve(EnvRef("A"), "x") == "b"
+
+
+ERP = """\
+connections:
+  erp: {type: jdbc, url: "jdbc:postgresql://h/db", user: me, password: PASSWORD}
+"""
+
+
+def password(project: Project) -> str:
+    return dict(project.connection("erp", JdbcConnection).secrets)["password"]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (f"{SECRET}\n", SECRET),
+        (f"{SECRET}\r\n", SECRET),
+        (f" {SECRET}\n\n", f" {SECRET}\n"),
+        (SECRET, SECRET),
+    ],
+)
+def test_a_file_is_read_when_it_is_used_without_the_newline_at_its_end(
+    make: Make, tmp_path: Path, content: str, text: str
+) -> None:
+    project = make(platform=ERP.replace("PASSWORD", "{file: secrets/erp}"))
+    assert project.errors == []
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/erp").write_text(content, newline="")
+    assert password(project) == text
+
+
+def test_a_rotated_secret_counts_at_the_next_look_and_both_values_are_hidden(
+    make: Make, tmp_path: Path
+) -> None:
+    project = make(platform=ERP.replace("PASSWORD", "{file: erp}"))
+    for value in (SECRET, "another-secret"):
+        (tmp_path / "erp").write_text(value)
+        assert password(project) == value
+    assert project.hide(f"{SECRET} and another-secret") == "{file: erp} and {file: erp}"
+    assert SECRET not in repr(project)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "found No such file or directory"),
+        (b"", "found an empty file"),
+        (b"\n", "found an empty file"),
+        (b"\xff", "found bytes that are not UTF-8"),
+    ],
+)
+def test_a_file_without_a_text_is_named_at_its_use(
+    make: Make, tmp_path: Path, content: bytes | None, why: str
+) -> None:
+    project = make(platform=ERP.replace("PASSWORD", "{file: erp}"))
+    if content is not None:
+        (tmp_path / "erp").write_bytes(content)
+    with pytest.raises(ConfigurationError) as refused:
+        password(project)
+    assert refused.value.message == (
+        f"platform.yaml: connections.erp.password: expected a file erp with a text, {why}: set it, or correct {{file: erp}} there"
+    )
+
+
+FUNCTION = '{function: "vault_x:secret", name: prod/erp}'
+
+
+def vault(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    (folder / "vault_x.py").write_text(f"def secret(name):\n    {body}\n")
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "vault_x", raising=False)
+
+
+def test_a_function_is_asked_when_it_is_used_and_again_after_30_seconds(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = "import pathlib; file = pathlib.Path(__file__).with_name('calls'); file.write_text(file.read_text() + 'x'); return name + file.read_text()"
+    vault(tmp_path, monkeypatch, counting)
+    (tmp_path / "calls").write_text("")
+    now = [0.0]
+    project = make(platform=ERP.replace("PASSWORD", FUNCTION))
+    assert (project.errors, (tmp_path / "calls").read_text()) == ([], "")
+    secrets = Secrets({}, tmp_path, clock=lambda: now[0])
+    reference = reference_of({"function": "vault_x:secret", "name": "prod/erp"})
+    assert reference is not None
+    texts = []
+    for seconds in (0, 29, 31, 60, 62):
+        now[0] = seconds
+        texts.append(secrets.look_up(reference))
+    assert texts == ["prod/erpx", "prod/erpx", "prod/erpxx", "prod/erpxx", "prod/erpxxx"]
+    assert password(project) == "prod/erpxxxx"
+    hidden = project.hide("refused prod/erpxxxx")
+    assert hidden == "refused {function: vault_x:secret, name: prod/erp}"
+    assert (tmp_path / "calls").read_text() == "xxxx"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("raise PermissionError('not allowed')", "found an error: PermissionError: not allowed ("),
+        ("return None", "found a NoneType"),
+        ("return ''", "found an empty text"),
+    ],
+)
+def test_a_function_without_a_text_is_named_at_its_use(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, why: str
+) -> None:
+    vault(tmp_path, monkeypatch, body)
+    with pytest.raises(ConfigurationError) as refused:
+        password(make(platform=ERP.replace("PASSWORD", FUNCTION)))
+    start = "platform.yaml: connections.erp.password: expected a text of the function vault_x:secret, "
+    assert refused.value.message.startswith(start + why)
+
+
+def test_a_function_that_does_not_exist_is_named_at_its_use(make: Make) -> None:
+    project = make(platform=ERP.replace("PASSWORD", '{function: "no_such_module:secret"}'))
+    with pytest.raises(
+        ConfigurationError, match=r"connections\.erp\.password: function: expected a function at no_such"
+    ):
+        password(project)
+
+
+def test_state_and_lake_take_a_file_and_no_function(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "where").write_text("./elsewhere\n")
+    project = make(platform=f"state: {{file: where}}\nlake: {FUNCTION}\nformat: {{file: nowhere}}\n")
+    assert [str(error) for error in project.errors] == [
+        (
+            "platform.yaml:2: lake: found {function: vault_x:secret, name: prod/erp}, expected {env: NAME} or {file: PATH}: a function is"
+            " asked for connections and alerts only"
+        ),
+        (
+            "platform.yaml:3: format: found {file: nowhere}, expected a file nowhere with a text (No such file or directory)"
+        ),
+    ]
+
+
+def test_the_keys_of_a_bucket_are_looked_up_at_each_use(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("one")
+    project = make(
+        platform="lake: {path: s3://bucket/lake, connection: land}\n"
+        "connections: {land: {type: s3, region: r, access_key_id: k, secret_access_key: {file: key}}}\n"
+    )
+    lake = project.lake.child("bronze/flow")
+    first_store = lake.store
+    assert lake.store is first_store
+    (tmp_path / "key").write_text("two")
+    assert lake.spark_conf["fs.s3a.bucket.bucket.secret.key"] == "two"
+    assert lake.storage_options["aws_secret_access_key"] == "two"
+    assert lake.pyiceberg_options["s3.secret-access-key"] == "two"
+    assert lake.store is not first_store
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["{file: a, env: b}", "{env: }", "{function: no_colon}", "{function: 'm:f', list: [1]}", "{vault: x}"],
+)
+def test_another_mapping_is_no_reference(make: Make, value: str) -> None:
+    (error,) = make(platform=ERP.replace("PASSWORD", value)).errors
+    assert error.key is not None
+    assert error.key.startswith("connections.erp.password")
+    assert "{env: NAME}, {file: PATH} or {function: MODULE:NAME}" in error.expected
+
+
+def test_the_webhook_of_alerts_may_be_a_file(make: Make, tmp_path: Path) -> None:
+    project = make(platform="alerts: {webhook: {file: hook}}\n")
+    (tmp_path / "hook").write_text("https://hooks.example/T0/secret-part\n")
+    alerts = project.settings.alerts
+    assert alerts is not None
+    assert project.webhook(alerts.webhook).host == "hooks.example"
+    assert project.hide("POST https://hooks.example/T0/secret-part") == "POST {file: hook}"

@@ -77,7 +77,7 @@ _BOUND = (
         (_flow(LEFT, _source("right", pathh="x")), [(3, "source.1.pathh", "one of connection, extensions, format, missing, name, options, path, schema, timeout, type")]),
         (_flow(LEFT, '{"name": "right", "type": "jdbc", "table": "t"}'), [(3, "source.1.type", "files or table")]),
         (_flow(LEFT, _source("right", schema=None)), [(3, "source.1.schema", "a schema (a stream's columns are fixed before its first file)")]),
-        (_flow(LEFT, _source("right", options={"password": "x"})), [(3, "source.1.options.password", "{env: NAME}, a variable of the environment")]),
+        (_flow(LEFT, _source("right", options={"password": "x"})), [(3, "source.1.options.password", "{env: NAME}, {file: PATH} or {function: MODULE:NAME}")]),
         (
             _flow(LEFT, _source("right", path="gs://a/b")),
             [

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from secrets import token_hex
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -107,7 +108,8 @@ def test_a_missing_bucket_is_not_an_empty_one(seaweed: Seaweed) -> None:
 
 @pytest.mark.parametrize("wrong", ["access_key_id", "secret_access_key"])
 def test_wrong_credentials_are_told_apart_and_not_shown(bucket: Place, seaweed: Seaweed, wrong: str) -> None:
-    connection = replace(seaweed.connection, **{wrong: token_hex(20)})
+    values: dict[str, Any] = {wrong: token_hex(20)}
+    connection = replace(seaweed.connection, **values)
     with pytest.raises(SourceError, match="HTTP 403") as caught:
         list_above(Place(bucket.url, connection), FromBeginning(), (ENDING,))
     assert (caught.value.code, caught.value.transient) == ("source_denied", False)
