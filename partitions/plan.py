@@ -25,11 +25,13 @@ class Skip:
         subject: the skipped part, as a user knows it.
         why: the reason, in words.
         is_loaded: whether it is skipped since it is loaded already; else it waits, or never comes.
+        waits_for_upstream: whether it waits for the dataflow whose table is read.
     """
 
     subject: str
     why: str
     is_loaded: bool = False
+    waits_for_upstream: bool = False
 
 
 class Size(NamedTuple):

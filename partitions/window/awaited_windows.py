@@ -37,6 +37,7 @@ class AwaitedWindows:
         state: the committed state; its default grid is the definition's.
         windows: all windows of the plan.
         now: the clock, epoch milliseconds.
+        requested: the windows that are named to people; None: all.
     """
 
     upstream: UpstreamTable
@@ -44,6 +45,7 @@ class AwaitedWindows:
     state: WindowState
     windows: Windows
     now: int
+    requested: Sequence[IndexRange] | None = None
     _cache: dict[tuple[str, str], list[IndexRange]] = field(default_factory=dict, compare=False)
 
     @classmethod
@@ -54,10 +56,12 @@ class AwaitedWindows:
         state: WindowState,
         windows: Windows,
         now: datetime,
+        requested: Iterable[int] | None = None,
     ) -> AwaitedWindows:
-        """Bind to the windows of a plan at an instant, aware."""
+        """Bind to the windows of a plan at an instant, aware; ``requested`` are ascending indexes."""
         rebased = state.rebased(definition.default_grid)
-        return cls(upstream, definition, rebased, windows, milliseconds(now))
+        named = None if requested is None else list(consecutive(requested))
+        return cls(upstream, definition, rebased, windows, milliseconds(now), named)
 
     def incomplete(self, unit: str) -> list[IndexRange]:
         """Return the windows of a unit whose upstream lacks a part of them."""
@@ -134,7 +138,8 @@ class AwaitedWindows:
     def _incomplete_or_waiting(self, unit: str) -> list[IndexRange]:
         """Return the windows of a unit that wait, and the loaded ones whose upstream lacks a part of them."""
         lacking = _common(self.incomplete(unit), self._loaded(unit))
-        return union(sorted([*self.waiting(unit), *lacking]))
+        ranges = union(sorted([*self.waiting(unit), *lacking]))
+        return ranges if self.requested is None else _common(ranges, self.requested)
 
     def count(self, units: Iterable[str]) -> int:
         """Return the number of work units that wait, or were loaded without a part of them."""
@@ -155,7 +160,8 @@ class AwaitedWindows:
         """Yield the work units that wait, by time, each with what it waits for."""
         for index, unit, why in self._waits(units):
             start, end = (as_datetime(at, self.definition.zone).isoformat() for at in self.windows[index])
-            yield Skip(f"[{start}, {end}){_of_unit(unit)}", why)
+            waits = any(first <= index < after for first, after in self.waiting(unit))
+            yield Skip(f"[{start}, {end}){_of_unit(unit)}", why, waits_for_upstream=waits)
 
     def _waits(self, units: Sequence[str]) -> Iterator[tuple[int, str, str]]:
         """Yield index of the window, unit and reason of the work units that wait, by time."""

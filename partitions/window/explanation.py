@@ -28,11 +28,11 @@ class Explanation:
     @property
     def waiting_for_upstream(self) -> int:
         """Return the number of work units whose part of the upstream is incomplete."""
-        return self.workload.awaited.count(self.workload.units) if self.workload.awaited else 0
+        return self.workload.awaited.count(self.workload.requested_units) if self.workload.awaited else 0
 
     def why(self) -> str:
         """Return the plan in a sentence, with the first work unit that waits for the upstream."""
-        waits = self.workload.awaited.in_words(self.workload.units) if self.workload.awaited else ""
+        waits = self.workload.awaited.in_words(self.workload.requested_units) if self.workload.awaited else ""
         return "; ".join(filter(None, (self._why(), waits)))
 
     def _why(self) -> str:
@@ -92,7 +92,7 @@ class Explanation:
     def _skips(self) -> Iterator[Skip]:
         """Yield waiting and future windows, removed units, work for later runs, and loaded windows."""
         if self.workload.awaited is not None:
-            yield from self.workload.awaited.skips(self.workload.units)
+            yield from self.workload.awaited.skips(self.workload.requested_units)
         if self.workload.windows is not None:
             to = self.workload.definition.time_range.end(self.workload.now)
             if to > milliseconds(self.workload.now):

@@ -71,7 +71,9 @@ class Workload:
         job = job_cutoff(self.state, definition.grace_ms, floor_minute(self.now))
         self.cutoffs = Cutoffs(job, definition.grace_ms, definition.abstinent_ms)
         self.awaited = (
-            AwaitedWindows.of(self.upstream, definition, self.state, self.windows, self.now)
+            AwaitedWindows.of(
+                self.upstream, definition, self.state, self.windows, self.now, self._requested_indexes
+            )
             if self.upstream is not None and self.windows is not None
             else None
         )
@@ -137,6 +139,16 @@ class Workload:
         if self.forced:
             return "forced"
         return "new" if group.failure is None else "failed"
+
+    @property
+    def requested_units(self) -> Sequence[str]:
+        """Return the units of the request."""
+        part = self.part
+        return (
+            self.units
+            if part is None or part.units is None
+            else [unit for unit in self.units if unit in part.units]
+        )
 
     def due(self, unit: str) -> list[DueRange]:
         """Return the due ranges of a unit, or the requested ones among them."""

@@ -26,7 +26,8 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, StrandlineError, shorten_to_line
+from partitions.errors import ConfigurationError, StrandlineError, UpstreamNotLoaded, shorten_to_line
+from partitions.plan import pluralize
 from partitions.request import DUE, Forced, Request
 from partitions.sentinels import Watermark
 from resources.connections.places import Place
@@ -58,6 +59,9 @@ PLAN_TAG = "strandline/plan"
 
 _LONGEST_PLAN = 120
 """The most letters of a plan in a tag."""
+
+_NAMED = 5
+"""The most waiting work units that an error names."""
 
 _OF_A_PARTITION = ("rows", "work_units")
 """Metadata of both a run and each of its partitions."""
@@ -146,6 +150,7 @@ class TableIOManager(IOManager):
             mark_run(instance, run_id, dataflow.name)
         load.keys = self._keys(context, dataflow)
         load.outcome = outcome = self._run(context, load, now)
+        outcome.error = outcome.error or self._waiting_partitions(load, now)
         self._options.report(outcome)
         for warning in outcome.new_warnings:
             context.log.warning(warning)
@@ -217,6 +222,25 @@ class TableIOManager(IOManager):
         if outcome.committed:
             self._loops.append(loop)
         return outcome
+
+    def _waiting_partitions(self, load: Load, now: datetime) -> StrandlineError | None:
+        """Return the error of a run over partitions of which some wait for the upstream: none is loaded then."""
+        dataflow = load.dataflow
+        if load.keys is None or load.outcome is None or not dataflow.watermark.waits_for_upstream:
+            return None
+        request = self._partitions[dataflow.name].requested(load.keys, now, forced=True)
+        plan = self._platform.kind(dataflow).planning.plan(load.outcome.newest, now, request)
+        waiting = [skip for skip in plan.skips if skip.waits_for_upstream]
+        if not waiting:
+            return None
+        named = "; ".join(f"{skip.subject} {skip.why}" for skip in waiting[:_NAMED])
+        more = f"; and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
+        upstream = self._platform.lineage.upstream_dataflows(dataflow.name)
+        return UpstreamNotLoaded(
+            f"dataflow {dataflow.name}: {pluralize(len(waiting), 'work unit')} of these partitions wait, and are not loaded:"
+            f" {named}{more}. The sensor loads them once they are complete",
+            choices=[f"strandline run {name}" for name in upstream],
+        )
 
     def _show(self, context: AssetExecutionContext, load: Load, chunks: Sequence[Report]) -> None:
         """Show the chunks of a backfill on the watermark's page, if there are several."""

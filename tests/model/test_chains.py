@@ -24,12 +24,14 @@ from hypothesis import strategies as st
 from partitions.errors import StrandlineError
 from partitions.instants import HOUR
 from partitions.request import DUE, Forced, WorkUnitSelection
-from partitions.window.state import WindowState
+from partitions.sentinels import canonical
+from partitions.window.units import unit_of as unit_from
+from partitions.window.work_unit import WorkUnit
 from resources.kinds import all_decisions as decisions
 from resources.watermarks import holder
 from resources.watermarks.work_units import WORK_UNITS, loaded_units
 from tests.model.world import MEMORY
-from tests.support.chained import Chain, at, key_of, start_of
+from tests.support.chained import Chain, at, cell_of, cells_of, key_of, start_of
 
 UNITS = ("EWR", "JFK", "LGA")
 CHAIN = ("hours", "days", "weeks")
@@ -124,9 +126,16 @@ class Units:
 
 @dataclass(frozen=True)
 class Between:
-    """A day passes; its hours are corrected while a run of the days looks up the version to read."""
+    """A day passes; its hours change while a run of the days looks up the version to read.
+
+    Attributes:
+        back: the hour that changes, before now.
+        empties: whether all hours are loaded anew into an emptied table, but for that hour; else only that
+            hour is loaded again.
+    """
 
     back: int
+    empties: bool = False
     kill: tuple[str, str, int] | None = None
 
 
@@ -145,7 +154,7 @@ actions = st.one_of(
     st.builds(Force, st.sampled_from(CHAIN), _back, st.integers(1, 30), kills),
     st.builds(Decide, st.sampled_from(CHAIN), st.sampled_from(["rewind", "reset", "replace"]), st.integers(1, 3)),
     st.builds(Units, st.integers(1, 3)),
-    st.builds(Between, st.integers(1, 24), kills),
+    st.builds(Between, st.integers(1, 24), st.booleans(), kills),
 )  # fmt: skip
 
 configs = st.fixed_dictionaries(
@@ -210,11 +219,12 @@ class World:
                 return self._decide(action)
             case Units(count):
                 chain.units = UNITS[:count]
-            case Between(back, kill):
+            case Between(back, empties, kill):
                 self._pass(24)
                 self._run("hours")
                 self._change("EWR", self._ago(back))
-                chain.scene.meanwhile = lambda: self._again(back, kill)
+                again = self._anew if empties else self._again
+                chain.scene.meanwhile = lambda: again(back, kill)
                 done = self._run("days")
                 chain.scene.meanwhile = None
                 return done
@@ -243,6 +253,12 @@ class World:
     def _again(self, back: int, kill: tuple[str, str, int] | None) -> None:
         self.chain.scene.kill = kill
         self._run("hours", self._forced(back, 1))
+
+    def _anew(self, back: int, kill: tuple[str, str, int] | None) -> None:
+        self._decide(Decide("hours", "replace"))
+        self.chain.scene.broken.add(key_of("EWR", self._ago(back)))
+        self.chain.scene.kill = kill
+        self._run("hours")
 
     def _run(self, name: str, request: Any = DUE) -> str:
         outcome = self.chain.run(name, request)
@@ -287,7 +303,7 @@ class World:
                 assert rows.get(cell, 0) in (total, newest[unit][cell]), (name, cell)
 
     def _check_complete(self) -> None:
-        """No new slice of days or weeks has read a window that was incomplete above."""
+        """No new slice of days or weeks has read a window of which the table above lacked a part."""
         log = self.chain.platform().log
         for name, upstream in (("days", "hours"), ("weeks", "days")):
             entry = self.chain.newest(name)
@@ -295,20 +311,26 @@ class World:
                 continue
             self.checked.add(entry.id)
             stored = log.get_list(entry.file_list, WORK_UNITS)
-            number = stored.head["upstream"][0][upstream][0]
-            state = WindowState.of(log.entry(upstream, number).state() if number else None)
+            table = self.chain.root / "lake" / self.chain.flows[upstream].table
+            cells = {cell for cell, _ in cells_of(table, stored.head["read_from"])}
             for work in loaded_units(stored):
-                units = [work.unit] if upstream == "hours" and self.chain.day_units else None
-                for unit in units or state.units:
-                    covered = [(interval[0], interval[1]) for interval in state.units.get(unit, ())]
-                    is_current = units or unit in {
-                        key_of(listed, 0)[0] for listed in (self.chain.units if upstream == "hours" else ())
-                    }
-                    if is_current or upstream == "days":
-                        assert any(
-                            lower <= (work.start or 0) and (work.end or 0) <= upper
-                            for lower, upper in covered
-                        ), (name, work)
+                assert self._needed(name, work) <= cells, (name, work)
+
+    def _needed(self, name: str, work: WorkUnit) -> set[str]:
+        """Return the cells above that a window needs; hours that may have no row are left out."""
+        start, end = work.start or 0, work.end or 0
+        if name == "weeks":
+            units = self.chain.day_units or ("",)
+            return {cell_of(unit_of(unit), day) for unit in units for day in range(start, end, 24 * HOUR)}
+        own = unit_from(work.unit).get("airport")
+        units = (own,) if own else self.chain.units
+        first = key_of("EWR", 0)[1]
+        return {
+            cell_of(unit_of(unit), hour)
+            for unit in units
+            for hour in range(start, end, HOUR)
+            if has_row(unit, (hour - first) // HOUR)
+        }
 
     def rest(self) -> None:
         """Mend everything and run until nothing is due: then nothing is stale and nothing waits."""
@@ -349,6 +371,16 @@ class World:
         assert {cell: total for cell, total in self.chain.rows(name) if start_of(cell) >= 0} == expected
 
 
+def has_row(unit: str, hour: int) -> bool:
+    """Return whether an hour has a row from the beginning; a change may add one to others."""
+    return (hour + UNITS.index(unit)) % 5 != 0
+
+
+def unit_of(name: str) -> str:
+    """Return the identity of a unit; of the days without units, if it has no name."""
+    return canonical({"airport": name} if name else {})
+
+
 @contextmanager
 def world(config: dict[str, Any]) -> Iterator[World]:
     """Yield a world in memory whose processes count as dead once they are killed."""
@@ -356,7 +388,7 @@ def world(config: dict[str, Any]) -> Iterator[World]:
     chain = Chain(root, UNITS, **config)
     for hour in range(_LAST):
         for number, unit in enumerate(UNITS):
-            if (hour + number) % 5:  # some hours have no row
+            if has_row(unit, hour):
                 chain.arrive(unit, hour, number + 1)
     try:
         with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,9 @@ import pytest
 
 from partitions.instants import HOUR
 from partitions.request import Forced, WorkUnitSelection
-from partitions.sentinels import canonical
+from partitions.sentinels import canonical, serialise
+from resources.kinds.window.upstream_loads import NO_ENTRY, loaded_since, position_of
+from resources.watermarks.entry import next_entry
 from tests.support.chained import Chain, at, key_of
 from tests.support.jvmless import jvmless
 
@@ -95,6 +97,55 @@ def test_a_day_whose_run_was_killed_knows_what_was_loaded_since(chain: Chain, po
     while chain.plan("days").due:
         chain.run("days")
     assert chain.rows("days") == [("|2026-01-05T00", 264 + 499)]
+
+
+def test_a_killed_run_is_finished_with_what_it_knew_of_the_hours(chain: Chain) -> None:
+    chain.now = at(25)
+    chain.run("hours")
+    chain.scene.kill = ("after", "commit", 1)
+    assert chain.run("days") is None
+    chain.run("days")
+    assert chain.state("days").upstream == {"hours": [1, entry_id(chain, "hours")]}
+    assert chain.plan("days").why == "no work unit is due"
+
+
+def test_the_log_tells_what_was_loaded_since_an_entry_or_that_it_is_unknown(chain: Chain) -> None:
+    log, flow = chain.platform().log, chain.flows["hours"]
+    assert loaded_since(log, flow, None, NO_ENTRY) == ()
+    chain.now = at(1)
+    chain.run("hours")
+    first = chain.newest("hours")
+    chain.now = at(2)
+    chain.run("hours")
+    newest = chain.newest("hours")
+    spans = {name: [(unit(airport), *hour_of(number)) for airport in ("EWR", "JFK")] for name, number in (("first", 0), ("second", 1))}  # fmt: skip
+    assert loaded_since(log, flow, newest, position_of(newest)) == ()
+    assert loaded_since(log, flow, newest, position_of(first)) == tuple(spans["second"])
+    assert loaded_since(log, flow, newest, NO_ENTRY) == tuple(spans["second"] + spans["first"])
+    for unknown in (None, [1, "another log"], [7, "a later entry"]):
+        assert loaded_since(log, flow, newest, unknown) is None
+    assert loaded_since(log, flow, None, position_of(first)) is None
+    log.raise_floor("hours", 1)
+    log.delete_entries("hours", [1])
+    assert loaded_since(log, flow, newest, position_of(first)) == tuple(spans["second"])
+    assert loaded_since(log, flow, newest, NO_ENTRY) is None
+
+
+def test_days_that_were_loaded_by_the_clock_are_loaded_again_once(chain: Chain) -> None:
+    chain.now = at(25)
+    for name in ("hours", "days"):
+        chain.run(name)
+    entry = chain.newest("days")
+    assert entry is not None
+    by_clock = {key: value for key, value in entry.state().items() if key != "upstream"}
+    chain.platform().log.append(
+        "days",
+        next_entry(entry, watermark=serialise(by_clock), why="set", fingerprint=entry.fingerprint),
+        expected=entry.number,
+    )
+    assert chain.plan("days").why == "1 work unit of 1 window x 1 unit due: 1 upstream"
+    chain.run("days")
+    assert chain.plan("days").why == "no work unit is due"
 
 
 def test_days_of_a_unit_need_the_hours_of_that_unit(chain: Chain) -> None:

@@ -7,17 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dagster import DagsterInstance, SensorResult, SkipReason, build_sensor_context
+from dagster import AssetKey, DagsterInstance, SensorResult, SkipReason, build_sensor_context
 
 from partitions.instants import HOUR
 from partitions.request import Forced, WorkUnitSelection
+from platform_assets.build import build_definitions
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.window.checks import ledger_check
 from platform_assets.factory.kinds.window.run_requests import window_sensor, window_upstream_sensor
+from platform_assets.project import load_project
+from resources.dagster.run_options import RunOptions
 from resources.kinds.window.partitions import WindowAssetPartitions
 from tests.support.chained import Chain, at, key_of
 from tests.support.jvmless import jvmless
 
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 WAITS = (
     "no work unit is due; 2026-01-06 waits for 1 of 48 hours of bronze/hours: EWR 2026-01-06 05:00 (failed)"
 )
@@ -96,3 +100,26 @@ def test_the_check_of_the_ledger_warns_while_a_loaded_day_is_older_than_its_hour
     _, start = key_of("JFK", 3)
     chain.run("hours", Forced(WorkUnitSelection(((start, start + HOUR),))))
     assert not check().passed
+
+
+def test_a_partition_that_waits_is_not_materialised_by_a_run_over_it(chain: Chain) -> None:
+    chain.now = at(49)
+    chain.scene.broken.add(key_of("EWR", 29))
+    chain.run("hours")
+    project = load_project(chain.root, environment={})
+    definitions = build_definitions(project, chain.platform(), RunOptions(now=chain.now))
+    job = definitions.resolve_job_def("load_days")
+    with DagsterInstance.ephemeral() as instance:
+
+        def load(day: str) -> bool:
+            result = job.execute_in_process(
+                instance=instance, run_config=QUIET, partition_key=day, raise_on_error=False
+            )
+            return bool(result.success)
+
+        assert [load("2026-01-05"), load("2026-01-06")] == [True, False]
+        assert instance.get_materialized_partitions(AssetKey(["gold", "days"])) == {"2026-01-05"}
+        chain.scene.broken.clear()
+        chain.run("hours")
+        assert load("2026-01-06")
+    assert chain.rows("days") == [("|2026-01-05T00", 264), ("|2026-01-06T00", 264)]
