@@ -9,7 +9,7 @@ import pytest
 import resources.kinds
 
 _ROOM = Path(resources.kinds.__path__[0])
-_PARTS = {"planning", "stored_slices", "reading", "writing", "bad_parts", "decisions"}
+_PARTS = {"planning", "stored_slices", "reading", "writing", "bad_parts", "decisions", "fixtures"}
 
 
 @pytest.mark.parametrize("kind", ["path", "column", "window", "stream", "spark_stream"])
