@@ -72,6 +72,7 @@ class Maker:
     loaded_since: Sequence[LoadedSpan] | None = ()
     expired_before: int | None = None
     problem: str | None = None
+    _lacking: dict[str, list[Interval]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def end(self) -> int:
@@ -90,11 +91,12 @@ class Maker:
 
     def lacking(self, unit: str) -> list[Interval]:
         """Return the stretches that it has not loaded, of any unit that a unit of the reader needs."""
-        units = self.needed(unit)
-        if self.problem is not None or not units:
-            return self._expected
-        lacks = [stretch for needed in units for stretch in self._lacks_of(needed)]
-        return union(sorted(lacks))
+        key = self._key(unit)
+        if key not in self._lacking:  # units of the reader often need the same units
+            lacks = [stretch for needed in self.needed(unit) for stretch in self._lacks_of(needed)]
+            is_known = self.problem is None and self.needed(unit)
+            self._lacking[key] = union(sorted(lacks)) if is_known else self._expected
+        return self._lacking[key]
 
     def _lacks_of(self, unit: UnitLedger) -> list[Interval]:
         return subtract(self._expected, unit.covered)
@@ -103,9 +105,17 @@ class Maker:
         """Return the stretches that it has loaded since the entry that the reader has seen."""
         if self.loaded_since is None:
             return self._expected
-        key = self._key(unit)
-        spans = ((span.start, span.end) for span in self.loaded_since if self._own_key(span.unit) == key)
-        return union(sorted(spans))
+        return union(sorted(self._loaded_by_key.get(self._key(unit), ())))
+
+    @cached_property
+    def _loaded_by_key(self) -> dict[str, list[Interval]]:
+        keys: dict[str, str] = {}
+        loaded: dict[str, list[Interval]] = {}
+        for unit, start, end in self.loaded_since or ():
+            if unit not in keys:
+                keys[unit] = self._own_key(unit)
+            loaded.setdefault(keys[unit], []).append((start, end))
+        return loaded
 
     def needed(self, unit: str) -> Sequence[UnitLedger]:
         """Return its units whose rows may belong to a unit of the reader; none if it lists no such unit."""

@@ -6,8 +6,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from partitions.errors import PlanError
 from partitions.instants import HOUR
 from partitions.request import Forced, WorkUnitSelection
 from partitions.sentinels import canonical, serialise
@@ -127,6 +130,7 @@ def test_the_log_tells_what_was_loaded_since_an_entry_or_that_it_is_unknown(chai
     assert loaded_since(log, flow, None, position_of(first)) is None
     log.raise_floor("hours", 1)
     log.delete_entries("hours", [1])
+    log = chain.platform().log  # the other one remembers
     assert loaded_since(log, flow, newest, position_of(first)) == tuple(spans["second"])
     assert loaded_since(log, flow, newest, NO_ENTRY) is None
 
@@ -146,6 +150,31 @@ def test_days_that_were_loaded_by_the_clock_are_loaded_again_once(chain: Chain) 
     assert chain.plan("days").why == "1 work unit of 1 window x 1 unit due: 1 upstream"
     chain.run("days")
     assert chain.plan("days").why == "no work unit is due"
+
+
+@pytest.mark.parametrize(
+    ("zone", "column", "is_refused"),
+    [
+        ("UTC", pa.timestamp("us"), False),
+        ("America/New_York", pa.timestamp("us", "UTC"), False),
+        ("America/New_York", pa.timestamp("us"), True),
+        ("America/New_York", pa.date32(), True),
+    ],
+)
+def test_times_without_zone_need_the_zone_of_the_hours(
+    chain: Chain, zone: str, column: pa.DataType, is_refused: bool
+) -> None:
+    chain.days, chain.now = {"timezone": zone}, at(49)
+    table = pa.table({"at": pa.array([], column)})
+    write_deltalake(str(chain.root / "lake/bronze/hours"), table)
+    if not is_refused:
+        assert not chain.plan("days").due
+        return
+    with pytest.raises(
+        PlanError, match=r"watermark\.timezone: expected UTC, as in hours, since the values of at"
+    ) as refused:
+        chain.plan("days")
+    assert refused.value.code == "other_zone"
 
 
 def test_days_of_a_unit_need_the_hours_of_that_unit(chain: Chain) -> None:
