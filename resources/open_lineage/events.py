@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -90,7 +91,7 @@ class OpenLineageEvents(RunEvents):
 
         self._id = self._id or str(generate_new_uuid())
         read = self.find_inputs()
-        return RunEvent(
+        event = RunEvent(
             eventType=RunState[state],
             eventTime=time.isoformat(timespec="milliseconds"),
             run=Run(self._id, self._run_facets(outcome)),
@@ -99,6 +100,8 @@ class OpenLineageEvents(RunEvents):
             inputs=self._inputs(read, outcome),
             outputs=[self._output(read, outcome)],
         )
+        _sign(event)
+        return event
 
     def _run_facets(self, outcome: Outcome | None) -> dict[str, Any]:
         from openlineage.client.facet_v2 import error_message_run, parent_run, processing_engine_run
@@ -249,3 +252,13 @@ def _is_uuid(text: str) -> bool:
     with suppress(ValueError):
         return bool(UUID(text))
     return False
+
+
+def _sign(event: Any) -> None:
+    """Name the event's producer in its facets; the library would name itself."""
+    datasets = [*event.inputs, *event.outputs]
+    facets = [part.facets for part in (event.run, event.job, *datasets)]
+    facets += [dataset.inputFacets for dataset in event.inputs]
+    facets += [dataset.outputFacets for dataset in event.outputs]
+    for facet in chain.from_iterable(named.values() for named in facets):
+        facet._producer = event.producer  # else only a global variable of the library sets it
