@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from resources.kinds.path import replay as files
+from resources.kinds.path import swap
 from resources.outcome import Step
 from resources.replay.isolated.promoting import preview_promote, promote_replay
 from resources.replay.isolated.replaying import replay_isolated
@@ -162,7 +162,7 @@ def test_a_released_file_is_left_to_the_next_run_once(
 def test_swapped_ranges_of_paths_leave_other_files_between_them(
     tmp_path: Path, engine: SparkEngine, target: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_MAX_NAMED", 1)
+    monkeypatch.setattr(swap, "_MAX_NAMED", 1)
     feed = changed_files(tmp_path, engine, **target)
     put(feed, 3, 30)
     put(feed, 3, 31)
