@@ -62,6 +62,8 @@ class Maker:
         expired_before: the retention has deleted rows before this instant, epoch milliseconds; None: there
         is no retention.
         problem: why nothing is known of the table; None if it is the one that the log records.
+        rows_at_start: whether the start of its window is all that rows tell of their time. A window that
+        grows, or is loaded in part, then lacks rows at its start.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Maker:
     loaded_since: Sequence[LoadedSpan] | None = ()
     expired_before: int | None = None
     problem: str | None = None
+    rows_at_start: bool = False
     _lacking: dict[str, list[Interval]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -87,7 +90,14 @@ class Maker:
     @cached_property
     def _expected(self) -> list[Interval]:
         """The stretches that its windows cover."""
-        return union((stretch.start, stretch.end) for stretch in self.windows.stretches)
+        all_ = union((stretch.start, stretch.end) for stretch in self.windows.stretches)
+        return subtract(all_, [self.windows[index] for index in self._undeclared])
+
+    @cached_property
+    def _undeclared(self) -> Sequence[int]:
+        """The windows that it never loads: ``partial: false``, and the end of a sub-range cuts them short."""
+        composite = not isinstance(self.definition.window, str) and not self.definition.partial
+        return sorted(set(self.windows.cut) - self.windows.open) if composite else ()
 
     def lacking(self, unit: str) -> list[Interval]:
         """Return the stretches that it has not loaded, of any unit that a unit of the reader needs."""
@@ -99,7 +109,13 @@ class Maker:
         return self._lacking[key]
 
     def _lacks_of(self, unit: UnitLedger) -> list[Interval]:
-        return subtract(self._expected, unit.covered)
+        lacks = subtract(self._expected, unit.covered)
+        if not self.rows_at_start:
+            return lacks
+        touched = {index for start, end in lacks for index in self.windows.touching(start, end)}
+        moves = self.definition.time_range.to_floor is not None
+        whole = (self.windows[index] for index in sorted(touched | (self.windows.open if moves else set())))
+        return union(sorted([*lacks, *whole]))
 
     def changed(self, unit: str) -> list[Interval]:
         """Return the stretches that it has loaded since the entry that the reader has seen."""
@@ -130,6 +146,10 @@ class Maker:
             units.setdefault(self._own_key(unit.unit), []).append(unit)
         return units
 
+    def lists(self, unit: str) -> bool:
+        """Return whether rows of a unit of the reader may come from it now."""
+        return any(not needed.is_removed for needed in self.needed(unit))
+
     def _key(self, unit: str) -> str:
         """Return the values that both dataflows have, of a unit of the reader."""
         return self._loose({own: unit_of(unit).get(name) for name, own in self.names.items()})
@@ -155,7 +175,9 @@ class Maker:
 
     def count(self, unit: str, start: int, end: int) -> int:
         """Return the number of its windows within ``[start, end)``, of all units that are needed."""
-        return len(self.windows.touching(start, end)) * len(self.needed(unit))
+        touching = self.windows.touching(start, end)
+        undeclared = sum(index in touching for index in self._undeclared)
+        return (len(touching) - undeclared) * len(self.needed(unit))
 
     @property
     def noun(self) -> str:
@@ -202,7 +224,11 @@ class UpstreamTable:
 
     def lacking(self, unit: str) -> list[Interval]:
         """Return the stretches that the table does not have, for a unit of the reader."""
-        return union(sorted(stretch for maker in self.makers for stretch in maker.lacking(unit)))
+        return union(sorted(stretch for maker in self._makers_of(unit) for stretch in maker.lacking(unit)))
+
+    def _makers_of(self, unit: str) -> Sequence[Maker]:
+        """Return the makers that a unit of the reader waits for: if some list it, those alone."""
+        return [maker for maker in self.makers if maker.lists(unit)] or self.makers
 
     def changed(self, unit: str) -> list[Interval]:
         """Return the stretches that were loaded since the entries that the reader has seen."""
@@ -219,11 +245,12 @@ class UpstreamTable:
         """
         if self.problem:
             return f"{self.table}: {self.problem}"
-        if unlisted := next((maker for maker in self.makers if not maker.needed(unit)), None):
+        makers = self._makers_of(unit)
+        if unlisted := next((maker for maker in makers if not maker.needed(unit)), None):
             return f"{self.table}: {unlisted.name} lists no such unit"
-        lacks = [lack for maker in self.makers for lack in maker.lacks(unit, start, end)]
-        total = sum(maker.count(unit, start, end) for maker in self.makers)
-        nouns = {maker.noun for maker in self.makers}
+        lacks = [lack for maker in makers for lack in maker.lacks(unit, start, end)]
+        total = sum(maker.count(unit, start, end) for maker in makers)
+        nouns = {maker.noun for maker in makers}
         noun = nouns.pop() if len(nouns) == 1 else "window"
         words = f"{len(lacks):,} of {pluralize(total, noun)} of {self.table}"
         if not named:

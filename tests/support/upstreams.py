@@ -35,7 +35,7 @@ def unit(name: str, field: str = "airport") -> str:
     return canonical({field: name})
 
 
-def definition(window: str, to: str, **more: Any) -> WindowWatermark:
+def definition(window: str | dict[str, list[str]], to: str, **more: Any) -> WindowWatermark:
     """Return windows from the first day on."""
     entry = {"name": "at", "type": "datetime", "range": {"from": "2026-01-01", "to": to}}
     return WindowWatermark.of({"definition": [entry], "window": window, **more})

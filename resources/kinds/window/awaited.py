@@ -116,6 +116,7 @@ def _maker(stores: Stores, reader: Dataflow, maker: Dataflow, state: WindowState
         loaded_since(stores.log, maker, entry, state.upstream.get(maker.name)),
         _expired_before(maker, now),
         _problem(stores, maker, entry),
+        maker.source.row_columns.window is None,
     )
 
 

@@ -60,4 +60,5 @@ def _bound(
             code="no_time",
         )
     at = value if isinstance(value, datetime) else datetime.combine(value, time.min)
-    return Waits(maker.name, at if at.tzinfo else at.replace(tzinfo=maker.zone))
+    # Values without a zone belong to the windows as the reader cuts them, in its own zone.
+    return Waits(maker.name, at if at.tzinfo else at.replace(tzinfo=dataflow.zone))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,24 @@ from partitions.errors import ConfigurationError
 from partitions.instants import DAY, HOUR
 from partitions.request import Forced
 from partitions.window.definition import WindowWatermark
+from partitions.window.ledger import ledger
 from partitions.window.state import WindowState
+from partitions.window.upstream import Maker, UpstreamTable
+from partitions.window.work_outcomes import LoadedUnit
 from partitions.window.work_unit import FailedUnit
-from tests.support.upstreams import ONE, START, after, book_of, days, definition, due, hours, planned, unit
+from tests.support.upstreams import (
+    ONE,
+    START,
+    after,
+    book_of,
+    days,
+    definition,
+    due,
+    hours,
+    instant,
+    planned,
+    unit,
+)
 
 EWR, JFK = unit("EWR"), unit("JFK")
 BOTH = (EWR, JFK)
@@ -212,3 +228,57 @@ def test_a_definition_that_cannot_wait_is_refused(more: dict[str, Any], fault: s
 def test_incomplete_needs_an_upstream() -> None:
     with pytest.raises(ConfigurationError, match="incomplete: expected no such key without to: upstream"):
         definition("daily", "-", incomplete="load")
+
+
+def test_a_unit_waits_only_for_the_makers_that_list_it() -> None:
+    newark = hours(2, {EWR: [30]}, units=(EWR,), names=SAME).makers[0]
+    kennedy = replace(hours(2, units=(JFK,), names=SAME).makers[0], name="kennedy")
+    table = UpstreamTable("bronze/flights", (newark, kennedy))
+    plan = planned(table, units=(EWR, JFK))
+    assert due(plan) == [("01", EWR, "new"), ("01", JFK, "new"), ("02", JFK, "new")]
+    assert plan.skips[0].why == "waits for 1 of 24 hours of bronze/flights: EWR 2026-01-02 06:00"
+    assert planned(table, units=(unit("LGA"),)).skips[0].why == (
+        "waits for bronze/flights: flights lists no such unit"
+    )
+
+
+def test_a_unit_that_moved_to_another_maker_waits_for_that_one() -> None:
+    before = hours(2, {EWR: range(24, 48)}, units=(EWR,), names=SAME).makers[0]
+    removed = [replace(of_unit, is_removed=True) for of_unit in before.ledger.units]
+    former = replace(before, ledger=replace(before.ledger, units=removed))
+    new = replace(hours(2, units=(EWR,), names=SAME).makers[0], name="others")
+    plan = planned(UpstreamTable("bronze/flights", (former, new)), units=(EWR,))
+    assert [day for day, _, _ in due(plan)] == ["01", "02"]
+
+
+def test_a_short_window_that_the_upstream_never_loads_is_not_waited_for() -> None:
+    weeks = {"weekly": ["2026-01-01", "2026-01-10"], "daily": ["2026-01-10", "-"]}
+    upstream = loaded(definition(weeks, "-", partial=False), 12)
+    assert upstream.makers[0].ledger.missing == []
+    plan = planned(upstream)
+    assert [day for day, _, _ in due(plan)] == [f"{day:02}" for day in range(1, 13)]
+    assert plan.waiting_for_upstream == 0
+
+
+@pytest.mark.parametrize(("rows_at_start", "expected"), [(False, ["01", "02"]), (True, ["01"])])
+def test_a_day_waits_until_a_window_whose_rows_lie_at_its_start_is_whole(
+    rows_at_start: bool, expected: list[str]
+) -> None:
+    """The day ends five hours after the upstream's day began, whose rows all lie at its start."""
+    upstream = loaded(definition("daily", "-"), 2.3, rows_at_start=rows_at_start)
+    plan = planned(upstream, of=days(timezone="America/New_York"))
+    assert [day for day, _, _ in due(plan)] == expected
+    later = loaded(definition("daily", "-"), 3.3, rows_at_start=rows_at_start)
+    assert len(due(planned(later, of=days(timezone="America/New_York")))) == len(expected) + 1
+
+
+def loaded(watermark: WindowWatermark, now: float, **more: Any) -> UpstreamTable:
+    """Return an upstream that has loaded all its windows, also the one that still grows."""
+    windows = watermark.windows(instant(now))
+    done = [
+        LoadedUnit(*windows[index], windows.starts[index], ONE, index in windows.open, windows.grid(index))
+        for index in range(len(windows))
+    ]
+    state = WindowState().rebased(watermark.default_grid).after(done)
+    book = ledger(watermark, state, (ONE,), instant(now), dataflow="flights")
+    return UpstreamTable("bronze/flights", (Maker("flights", watermark, book, [1, "id1"], **more),))

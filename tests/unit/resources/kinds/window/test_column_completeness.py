@@ -65,7 +65,7 @@ def reached(log: WatermarkLog, *makers: Dataflow) -> datetime | None:
     ("value", "watermark", "expected"),
     [
         (datetime(2026, 1, 5, 7, tzinfo=UTC), {}, datetime(2026, 1, 5, 7, tzinfo=UTC)),
-        (datetime(2026, 1, 5, 7), {"timezone": "+02:00"}, datetime(2026, 1, 5, 5, tzinfo=UTC)),  # noqa: DTZ001
+        (datetime(2026, 1, 5, 7), {"timezone": "+02:00"}, datetime(2026, 1, 5, 7, tzinfo=UTC)),  # noqa: DTZ001
         (date(2026, 1, 5), {}, datetime(2026, 1, 5, tzinfo=UTC)),
         (
             datetime(2026, 1, 5, 7, tzinfo=UTC),
@@ -97,3 +97,22 @@ def test_a_value_that_is_no_time_is_refused(log: WatermarkLog) -> None:
     loaded(log, 7)
     with pytest.raises(PlanError, match="whose watermark is a time, found at of rows, which is 7"):
         reached(log, maker())
+
+
+@pytest.mark.parametrize(
+    ("value", "zone", "expected"),
+    [
+        (datetime(2026, 1, 5, 15), "Asia/Tokyo", datetime(2026, 1, 5, 6, tzinfo=UTC)),  # noqa: DTZ001
+        (datetime(2026, 1, 5, 15), "America/New_York", datetime(2026, 1, 5, 20, tzinfo=UTC)),  # noqa: DTZ001
+        (date(2026, 1, 5), "Asia/Tokyo", datetime(2026, 1, 4, 15, tzinfo=UTC)),
+        (datetime(2026, 1, 5, 15, tzinfo=UTC), "Asia/Tokyo", datetime(2026, 1, 5, 15, tzinfo=UTC)),
+    ],
+)
+def test_a_value_without_a_zone_counts_in_the_zone_of_the_windows_that_wait(
+    log: WatermarkLog, value: Any, zone: str, expected: datetime
+) -> None:
+    """Rows up to 15:00 are no whole day of Tokyo, though 15:00 in UTC is midnight there."""
+    loaded(log, value)
+    watermark = DAYS.window.model_copy(update={"timezone": zone})
+    days = DAYS.model_copy(update={"watermark": watermark})
+    assert find_column_bound(days, [maker()], log, _no_table, NOW).reached == expected
