@@ -96,6 +96,17 @@ class AwaitedWindows:
             )
         )
 
+    def expired(self, unit: str) -> list[IndexRange]:
+        """Return the loaded windows that no run reads again: the retention has deleted rows of them upstream."""
+        expired = self.upstream.expired_before
+        if expired is None:
+            return []
+        return _common([(0, bisect_left(self.windows.starts, expired))], self._loaded(unit))
+
+    def held_back(self, unit: str) -> list[IndexRange]:
+        """Return the windows of a unit that no run may load now, whatever is asked for."""
+        return union(sorted([*self.waiting(unit), *self.expired(unit)]))
+
     def changed(self, unit: str) -> list[IndexRange]:
         """Return the loaded windows of a unit to load again: they are complete, and differ from the table."""
         return self._once("changed", unit, self._changed)
@@ -103,10 +114,7 @@ class AwaitedWindows:
     def _changed(self, unit: str) -> list[IndexRange]:
         stretches = union(sorted([*self._noted(unit), *self.upstream.changed(unit)]))
         changed = _common(self._touched(stretches), self._loaded(unit))
-        expired = self.upstream.expired_before
-        if expired is not None:  # reading them again would lose the rows that are gone there
-            changed = _without(changed, [(0, bisect_left(self.windows.starts, expired))])
-        return _without(changed, self.incomplete(unit))
+        return _without(_without(changed, self.expired(unit)), self.incomplete(unit))
 
     def changes(self, units: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
         """Return the loaded stretches that have changed since the entries that the state knows, by unit."""

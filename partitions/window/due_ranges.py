@@ -83,17 +83,17 @@ class DueFinder:
         tried = sorted(failed)
         dues = self._due_from(unit, self.loaded_ranges(unit), 0, tried, self._marks(unit, tried))
         dues = [due._replace(failure=failed.get(due.first)) for due in dues] if failed else dues
-        return self._without_waiting(unit, dues)
+        return self._without_held_back(unit, dues)
 
-    def _without_waiting(self, unit: str, dues: list[DueRange]) -> list[DueRange]:
-        """Return the parts of due ranges that do not wait for the upstream."""
-        waiting = self.awaited.waiting(unit) if self.awaited else ()
-        if not waiting:
+    def _without_held_back(self, unit: str, dues: list[DueRange]) -> list[DueRange]:
+        """Return the parts of due ranges that neither wait for the upstream nor lack rows for good there."""
+        held_back = self.awaited.held_back(unit) if self.awaited else ()
+        if not held_back:
             return dues
         return [
             due._replace(first=first, after=after)
             for due in dues
-            for first, after in subtract([(due.first, due.after)], waiting)
+            for first, after in subtract([(due.first, due.after)], held_back)
         ]
 
     def due_and_count(self, until: int, max_new: int, unit: str) -> tuple[list[DueRange], int]:
@@ -111,7 +111,7 @@ class DueFinder:
         if any(
             unit in part
             for part in (state.failed, state.over_cap, state.reread_whole, state.old, state.early)
-        ) or (self.awaited and (self.awaited.waiting(unit) or self.awaited.changed(unit))):
+        ) or (self.awaited and (self.awaited.held_back(unit) or self.awaited.changed(unit))):
             return self.of(unit), 0
         intervals: Sequence[WindowInterval] = self.state.units.get(unit, ())
         again = self._first_rereadable(unit)
@@ -173,7 +173,7 @@ class DueFinder:
             dues.append(DueRange(first, after, "forced", high, served=True))
             reached = after
         dues += self._new_or_failed(reached, len(self.windows), ())
-        return self._without_waiting(unit, [due._replace(reason="forced") for due in dues])
+        return self._without_held_back(unit, [due._replace(reason="forced") for due in dues])
 
     @cached_property
     def _first_in_grace(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from partitions.instants import as_datetime, floor_minute, milliseconds
+from partitions.intervals import intersect, subtract
 from partitions.plan import Skip, pluralize
 from partitions.window.due_ranges import DueFinder, DueRange
 from partitions.window.early import still_to_come
@@ -140,9 +141,14 @@ class Explanation:
         for unit in self.workload.units:
             dues = self.workload.due(unit)
             for loaded in unit_due.loaded_ranges(unit):
-                for first, after in _parts_not_due(loaded[0], loaded[1], dues):
+                parts = list(_parts_not_due(loaded[0], loaded[1], dues))
+                expired = self.workload.awaited.expired(unit) if self.workload.awaited is not None else []
+                for first, after in subtract(parts, expired):
                     loaded_windows = f"{pluralize(after - first, 'window')} loaded{since}"
                     yield Skip(self._label(first, after, unit), loaded_windows, is_loaded=True)
+                for first, after, _ in intersect(((*part, None) for part in parts), expired):
+                    why = f"{pluralize(after - first, 'window')} loaded, and kept: the retention upstream has deleted rows"
+                    yield Skip(self._label(first, after, unit), why, is_loaded=True)
 
     def warnings(self) -> Iterator[str]:
         """Yield warnings that do not stop the run."""

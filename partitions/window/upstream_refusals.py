@@ -73,7 +73,23 @@ def _refusal_of_windows(reader: Dataflow, maker: Dataflow) -> Refusal | None:
             _TO, f"to: upstream over {maker.table}, since {maker.name} has no windows of time", "to: -"
         )
     time = maker.source.row_columns.window or WINDOW_START
-    return _refusal_of_load(maker, time) or _refusal_of_time(reader, maker, time)
+    return (
+        _refusal_of_load(maker, time)
+        or _refusal_of_retention(maker, time)
+        or _refusal_of_time(reader, maker, time)
+    )
+
+
+def _refusal_of_retention(maker: Dataflow, time: str) -> Refusal | None:
+    """Refuse a retention by another column: nothing tells which windows have lost rows."""
+    retention = maker.target.retention
+    if retention is None or retention.column.casefold() in {time.casefold(), WINDOW_START}:
+        return None
+    return Refusal(
+        _TO,
+        f"to: upstream over {maker.table}, whose retention by {retention.column} deletes rows of any window",
+        f"a retention by {time} in {maker.name}, or to: -",
+    )
 
 
 def _refusal_of_load(maker: Dataflow, time: str) -> Refusal | None:

@@ -158,6 +158,19 @@ def test_what_the_retention_has_deleted_is_neither_waited_for_nor_read_again() -
     assert book.covered == [(START, START + DAY)]
 
 
+def test_a_forced_day_whose_rows_the_retention_has_deleted_upstream_stays() -> None:
+    state = after(planned(hours(3)))
+    expired = hours(3, position=2, expired_before=START + DAY + HOUR)
+    plan = planned(expired, state, request=Forced())
+    assert due(plan) == [("03", ONE, "forced")]
+    assert [(skip.subject, skip.why) for skip in plan.skips] == [
+        (
+            "[2026-01-01T00:00:00+00:00, 2026-01-03T00:00:00+00:00)",
+            "2 windows loaded, and kept: the retention upstream has deleted rows",
+        )
+    ]
+
+
 def test_a_loaded_day_whose_upstream_went_back_is_no_longer_complete() -> None:
     state = after(planned(hours(2)))
     back = hours(2, {ONE: [3]}, position=2)

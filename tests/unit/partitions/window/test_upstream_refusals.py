@@ -66,6 +66,12 @@ FOLDER = {"type": "files", "path": "./in/{start:%Y-%m-%d}", "format": "ndjson"}
             "flights loads by merge_upsert",
             "merge_upsert with at in merge_keys, in flights",
         ),
+        (
+            reader(),
+            [maker(target=REPLACED | {"retention": {"column": "loaded_at", "keep": "P30D"}})],
+            "whose retention by loaded_at deletes rows of any window",
+            "a retention by at in flights",
+        ),
         (reader(), [maker(), maker(COLUMN, "others")], "different kinds of watermarks", "of one kind"),
         (
             reader(),
@@ -104,6 +110,7 @@ def test_what_cannot_be_waited_for_is_refused(
         (reader(), maker(target={"load": "append"})),
         (reader(), maker(target={"load": "merge_upsert", "merge_keys": ["id", "at"]})),
         (reader(), maker(COLUMN)),
+        (reader(), maker(target=REPLACED | {"retention": {"column": "AT", "keep": "P30D"}})),
         (reader("_window_start"), maker(source={"type": "python", "function": "rows:hours"})),
     ],
 )
