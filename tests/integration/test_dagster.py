@@ -248,6 +248,29 @@ def test_the_checks_of_what_a_run_can_change_pass_on_a_sound_load(
     }
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"format": "iceberg"},
+        {"format": "parquet"},
+        {"load": "merge_upsert", "merge_keys": ["id"]},
+        {"load": "merge_upsert", "merge_keys": ["id"], "format": "iceberg"},
+        {"load": "scd2", "merge_keys": ["id"], "effective_column": "v"},
+    ],
+)
+def test_the_table_has_the_rows_of_the_log_after_each_load(
+    make_feed: MakeFeed, target: dict[str, Any]
+) -> None:
+    feed = make_feed(source={"schema": "id long, v long"}, target=target)
+    for number in (1, 2):
+        feed.put(f"{number}.ndjson", {"id": 1, "v": number}, {"id": number + 1, "v": 0})
+        checks = {check.check_name: check for check in run(feed).get_asset_check_evaluations()}
+        counted = checks["rows_accounted"]
+        assert counted.passed, counted.metadata
+        assert counted.metadata["rows_in_table"].value == counted.metadata["rows_in_log"].value
+
+
 def test_rows_that_another_writer_deleted_are_a_warning_of_the_count_of_rows(feed: Feed) -> None:
     feed.put("1.ndjson", 1, 2, 3)
     feed.load()
