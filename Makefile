@@ -11,7 +11,7 @@ SOURCES := $(wildcard $(PACKAGES) tests benchmarks scripts)
 ARGS ?=
 export PYTHON
 
-.PHONY: help setup demo ui test test-full lint format bench lock docs wheel clean
+.PHONY: help setup demo ui test test-full screenshots lint format bench lock docs wheel clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ test: setup ## run all tests but the long ones
 # 5 is pytest's "no tests were collected".
 test-full: setup ## run the long crash matrix, and a thousand schedules; ARGS="tests/model --hypothesis-profile exploring" searches for new ones
 	@$(VENV)/python -m pytest -m full --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder --minutes 35 --turn "$$(date +%j)" tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
+
+screenshots: setup ## write the pictures of Dagster's pages into docs/images, from the tests of these pages (needs Chromium)
+	@STRANDLINE_SCREENSHOTS=docs/images $(VENV)/python -m pytest tests/e2e/test_pages.py $(ARGS)
 
 lint: setup ## check style, format, types, and the imports between layers
 	@$(VENV)/ruff check $(SOURCES)

@@ -158,11 +158,11 @@ class WhyAnswer:
         return [f"{heading}: {self.summary}", *body, *more]
 
     def short(self, lines: int) -> str:
-        """Return the summary and the first lines of the rest, as a list in Markdown."""
+        """Return the summary and the first reasons as text, which reads well in one line, too."""
         body = [reason.line for reason in self.reasons[:lines]]
         more = len(self.reasons) - len(body)
         rest = [f"… and {more:,} more"] if more > 0 else []
-        return "\n".join([self.summary, *(["", *(f"- {line}" for line in (*body, *rest))] if body else [])])
+        return "\n• ".join([self.summary, *body, *rest])
 
     def as_json(self) -> dict[str, Any]:
         """Return the public JSON form (docs/reference/cli.md, why)."""

@@ -50,6 +50,9 @@ from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 from resources.watermarks.quarantine_list import read_quarantine
 
+_AT_A_GLANCE = ("loaded", "ledger", "arrivals", "watermarks")
+"""The metadata of a watermark that comes first: what is loaded in a line, and the picture of its kind."""
+
 
 def build_definitions(
     project: Project | Path | str | None = None,
@@ -222,15 +225,17 @@ def dataflows_loaded_by(run: DagsterRun | None, flows: Sequence[Dataflow]) -> li
 def _watermark_and_picture(
     platform: Platform, options: RunOptions, flow: Dataflow, entry: Entry | None
 ) -> dict[str, Any]:
-    """Return an entry as metadata, with the kind's picture if it has one."""
+    """Return an entry as metadata, below the kind's picture and what it says in a line, if it has one."""
     metadata = watermark_metadata(entry, read_quarantine(platform.log, entry))
     kind = definitions_of(flow)
     if not isinstance(kind, HasPicture):
         return metadata
     try:
-        return {**metadata, **kind.picture_metadata(platform, flow, options.now or clock())}
+        picture = kind.picture_metadata(platform, flow, options.now or clock())
     except StrandlineError as error:  # the rows are committed: a missing picture fails no run
         return metadata | {"picture": error.message}
+    first = {name: picture[name] for name in _AT_A_GLANCE if name in picture}
+    return {**first, **metadata, **picture}
 
 
 def _run_is_live(run_id: str) -> bool | None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, strip_dataflow
 from partitions.instants import time_text
-from partitions.plan import Plan, Slice, pluralize
+from partitions.plan import Plan, Slice
 from partitions.why_answer import Reason, Status, WhyAnswer
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import TellsUnloaded
@@ -122,7 +122,8 @@ class _WhyNow:
             status: Status = "stopped" if error.exit_code == 4 else "failing"
             return status, f"nothing can be loaded: {strip_dataflow(self.dataflow.name, error.message)}"
         if failure is not None:
-            return "failing", f"runs fail{f' since {time_text(failure.since)}' if failure.since else ''}"
+            what = "looking for new data fails" if attempt and attempt.failed_looks else "runs fail"
+            return "failing", f"{what}{f' since {time_text(failure.since)}' if failure.since else ''}"
         if plan is None:
             return (
                 ("waits", f"{reasons[0].line}")
@@ -141,7 +142,7 @@ class _WhyNow:
             return None
         if find_decision_since(self.platform.log, self.dataflow.name, attempt.time) is not None:
             return None
-        looks = f", {pluralize(attempt.failed_looks, 'look')} in a row" if attempt.failed_looks else ""
+        looks = f", {attempt.failed_looks:,} looks in a row" if attempt.failed_looks > 1 else ""
         return Reason(
             f"the last attempt {attempt.status}{looks}",
             strip_dataflow(self.dataflow.name, attempt.error["message"]),

@@ -225,7 +225,7 @@ def why_metadata(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
     with suppress(StrandlineError):  # whatever it is, the result that this goes with says it
         answer = why_now(platform, dataflow, now, RunHistory(platform.log))
         if answer.reasons:
-            return {WHY: MetadataValue.md(answer.short(_REASONS))}
+            return {WHY: answer.short(_REASONS)}
     return {}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from resources.spark.connect_server import free_port
+from tests.support.browser import page_shows
 from tests.support.environment import clean_environment
 
 pytestmark = pytest.mark.full
@@ -255,7 +255,7 @@ def test_the_asset_s_page_in_a_browser_shows_the_watermark(dev: Dev) -> None:
 @pytest.mark.ui
 @pytest.mark.timeout(600)
 def test_the_page_of_a_path_s_watermark_in_a_browser_shows_the_arrivals(dev: Dev) -> None:
-    page_shows(f"{dev.url}/assets/watermark/arrivals", "green: loaded", image="arrivals")
+    page_shows(f"{dev.url}/assets/watermark/arrivals", "Green is loaded", image="arrivals")
 
 
 @pytest.mark.ui
@@ -269,48 +269,6 @@ def test_the_page_of_an_asset_in_a_browser_says_what_failed_and_when_it_goes_on(
         "why_nothing_runs",
         "next_attempt",
     )
-
-
-def page_shows(url: str, *texts: str, image: str | None = None) -> None:
-    """Open a page in a browser until it shows all of the texts, and an image that can be drawn.
-
-    A page is drawn piece by piece, and one of events goes on showing the event that was the newest when it was opened: it is loaded again.
-    """
-    chromium = shutil.which("chromium") or pytest.skip("needs Chromium: apt-get install chromium")
-    from playwright.sync_api import TimeoutError as NeverShown
-    from playwright.sync_api import sync_playwright
-
-    quiet = [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    ]
-    all_there = "texts => texts.every(text => document.body.innerText.includes(text))"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=quiet)
-        page = browser.new_page(viewport={"width": 1500, "height": 1300})
-        page.goto(url, timeout=120_000)
-        try:
-            for _ in range(5):
-                try:
-                    page.wait_for_function(all_there, arg=list(texts), timeout=40_000)
-                    break
-                except NeverShown:
-                    page.reload(timeout=120_000)
-            page.wait_for_function(all_there, arg=list(texts), timeout=40_000)
-            if image is not None:
-                drawn = "name => (document.querySelector(`img[alt=${name}]`)?.naturalWidth ?? 0) > 0"
-                page.wait_for_function(drawn, arg=image, timeout=120_000)
-        except NeverShown:
-            shown_text = page.inner_text("body")
-            missing = [text for text in texts if text not in shown_text]
-            raise AssertionError(f"{url} never showed {missing}; it shows\n{shown_text}") from None
-        finally:
-            browser.close()
 
 
 @pytest.mark.timeout(600)
@@ -366,7 +324,7 @@ def test_the_page_of_the_watermark_in_a_browser_shows_the_ledger_after_a_range_r
         f"{dev.url}/assets/watermark/days",
         "complete_up_to",
         "2024-02-10T00:00:00+00:00",
-        "green: loaded",
+        "Green is loaded",
         image="ledger",
     )
 

@@ -17,7 +17,7 @@ from platform_assets.factory.kinds.image import FAILED, FULL, NONE, PART, Mark, 
 from resources.watermarks.log import WatermarkLog
 
 _LEGEND = {
-    FULL: "green is complete, below the global watermark",
+    FULL: "green is complete",
     PART: "yellow the watermark of a split",
     FAILED: "red of an idle one",
 }

@@ -129,7 +129,7 @@ def test_the_check_names_what_is_not_loaded_and_why(ticker: Ticker, toy: Toy) ->
     ticker.tick()
     (check,) = ticker.events
     assert check.metadata["why"].value == (
-        f"runs fail since {since}\n\n- the last attempt failed: file b.ndjson is bad, since {since}"
+        f"runs fail since {since}\n• the last attempt failed: file b.ndjson is bad, since {since}"
     )
 
 

@@ -27,7 +27,7 @@ def test_complete_lies_below_the_global_watermark() -> None:
     drawn_chart = chart_of(drawn)
     assert (drawn_chart.names, drawn_chart.ticks) == (["24", "0"], ["epoch 1", "epoch 2", "epoch 3"])
     assert drawn.endswith(
-        "Green is complete, below the global watermark, yellow the watermark of a split. Event time by epoch, 2 splits."
+        "Green is complete, yellow the watermark of a split. Event time by epoch, 2 splits."
     )
 
 
@@ -38,6 +38,16 @@ def test_an_idle_split_is_red() -> None:
 
 def test_before_the_first_watermark_there_is_no_picture() -> None:
     assert splits_picture([StreamState(), StreamState({"a": Split()})], 5) == ""
+
+
+def test_forty_epochs_of_three_splits_stand_on_the_page_itself() -> None:
+    states = []
+    for epoch in range(1, 41):
+        behind = Split(START + timedelta(minutes=min(10 * epoch - 60, 150)), max(0, epoch - 21))
+        splits = {"a": Split(START + timedelta(minutes=10 * epoch)), "c": behind}
+        splits["b"] = Split(START + timedelta(minutes=10 * epoch - 20))
+        states.append(StreamState(splits, splits["b" if behind.idle >= 5 else "c"].watermark, epoch=epoch))
+    assert len(splits_picture(states, 5)) < 1000, "longer texts stand behind a click"
 
 
 def test_sixty_epochs_of_a_hundred_splits_stay_a_small_picture() -> None:
