@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow_parts import DataflowParts
 from partitions.errors import ConfigurationError
-from partitions.inputs import Input, tables_read, unit_refusals, view_refusals
+from partitions.inputs import Input, awaited_refusals, tables_read, unit_refusals, view_refusals
 from partitions.kinds import AnyWatermark
 from partitions.maintenance_periods import RETENTION, RETENTION_PERIOD, Maintenance, Task
 from partitions.model import Duration, Flag, Model
@@ -117,6 +117,7 @@ class Dataflow(Model):
         refused = [
             *view_refusals(self.inputs, has_step=self.has_step),
             *unit_refusals(self.source, secondary_inputs(self.watermark)),
+            *awaited_refusals(self.watermark.awaited_inputs, self.inputs),
         ]
         if refused:
             raise PartsDoNotFit(refused)

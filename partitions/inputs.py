@@ -73,6 +73,14 @@ def view_refusals(views: Iterable[str], *, has_step: bool) -> Iterator[Refusal]:
         views_by_name.setdefault(name.casefold(), name)
 
 
+def awaited_refusals(awaited: Iterable[str], views: Mapping[str, str]) -> Iterator[Refusal]:
+    """Yield why windows cannot wait for inputs: names that are none."""
+    for name in awaited:
+        if name not in views:
+            names = ", ".join(views) or "nothing"
+            yield Refusal(("watermark", "wait_for", name), name, f"the name of an input, of {names}")
+
+
 def unit_refusals(source: Source, units: Sequence[SecondaryInput]) -> Iterator[Refusal]:
     """Yield why the units of windows cannot be read.
 

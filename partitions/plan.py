@@ -94,6 +94,16 @@ class TellsSourceIdentity(Protocol):
         ...
 
 
+@runtime_checkable
+class FixesInputs(Protocol):
+    """A slice whose plan has fixed versions of tables that are read beside its rows."""
+
+    @property
+    def input_versions(self) -> Mapping[str, Any]:
+        """The versions by the names of inputs; other inputs are read at their newest version."""
+        ...
+
+
 def is_repeat(slice_: object) -> bool:
     """Return whether a slice only reads again what earlier runs have read."""
     return isinstance(slice_, ReadsAgain) and slice_.repeats

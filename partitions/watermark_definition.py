@@ -105,6 +105,11 @@ class WatermarkDefinition(Model):
         return False
 
     @property
+    def awaited_inputs(self) -> tuple[str, ...]:
+        """The names of the inputs that its windows wait for, too."""
+        return ()
+
+    @property
     def alerts_of_duplicates(self) -> bool:
         """Whether files with the same content as others cause an alert."""
         return False

@@ -19,7 +19,7 @@ from partitions.window.ledger import Gap
 from partitions.window.loaded_windows import LoadedWindows
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
-from partitions.window.upstream import UpstreamTable, instant_in_words
+from partitions.window.upstream import UpstreamTables, instant_in_words
 from partitions.window.windows import Windows
 from partitions.window.work_unit import describe_unit
 
@@ -40,7 +40,7 @@ class AwaitedWindows:
         requested: the windows that are named to people; None: all.
     """
 
-    upstream: UpstreamTable
+    upstream: UpstreamTables
     definition: WindowWatermark
     state: WindowState
     windows: Windows
@@ -51,7 +51,7 @@ class AwaitedWindows:
     @classmethod
     def of(
         cls,
-        upstream: UpstreamTable,
+        upstream: UpstreamTables,
         definition: WindowWatermark,
         state: WindowState,
         windows: Windows,
@@ -130,7 +130,7 @@ class AwaitedWindows:
         loaded = self._loaded(unit)
         without = _common(self.incomplete(unit), loaded)
         waiting = _without(self.waiting(unit), loaded)
-        why = f"{self.upstream.table} has changed since it was loaded: waits to be loaded again"
+        why = f"{self.upstream.names} has changed since it was loaded: waits to be loaded again"
         return sorted(
             [
                 *self._lacks(unit, without, "lacks"),
@@ -197,7 +197,7 @@ class AwaitedWindows:
     def _lack(self, unit: str, start: int, end: int, **options: int) -> str:
         expired = self.upstream.expired_before
         if expired is not None and start < expired and not self._is_lacking(unit, start, end):
-            return f"rows that the retention of {self.upstream.table} has deleted"
+            return f"rows that the retention of {self.upstream.names} has deleted"
         return self.upstream.lack_in_words(unit, start, end, **options)
 
     def _is_lacking(self, unit: str, start: int, end: int) -> bool:

@@ -141,6 +141,7 @@ class WindowWatermark(ZonedWatermark):
         parallelism: the most work units of one run; the oldest that were never loaded go first.
         pacing: the least time between the starts of two work units.
         incomplete: what becomes of a window whose upstream lacks a part of it; only beside ``to: upstream``.
+        wait_for: inputs that windows wait for, too, with the column of their time; only beside it, too.
         min_units: the plan fails if there are fewer units.
         secondary_input: where units come from if there is no unit entry.
         dagster_units: where units show; with ``auto`` up to 100 listed units are partitions.
@@ -159,6 +160,7 @@ class WindowWatermark(ZonedWatermark):
     parallelism: Annotated[Count, Field(ge=1)] | None = None
     pacing: Duration = timedelta(0)
     incomplete: Incomplete = "wait"
+    wait_for: dict[str, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     min_units: Count = 0
     secondary_input: tuple[SecondaryInput, ...] = ()
     checkpoint: WindowCheckpoint = WindowCheckpoint()
@@ -189,8 +191,9 @@ class WindowWatermark(ZonedWatermark):
 
     @model_validator(mode="after")
     def _check_following(self) -> Self:
-        if "incomplete" in self.model_fields_set and not self.waits_for_upstream:
-            raise ValueError("incomplete: expected no such key without to: upstream")
+        for key in () if self.waits_for_upstream else ("incomplete", "wait_for"):
+            if key in self.model_fields_set:
+                raise ValueError(f"{key}: expected no such key without to: upstream")
         if not self.follows:
             return self
         to = self.time_entry.range.to if self.time_entry else ""
@@ -324,6 +327,11 @@ class WindowWatermark(ZonedWatermark):
     def waits_for_upstream(self) -> bool:
         """Return whether each window waits until the dataflow whose table is read has loaded all of it."""
         return self.time_entry is not None and self.time_entry.range.to == UPSTREAM
+
+    @property
+    def awaited_inputs(self) -> tuple[str, ...]:
+        """The names of the inputs that windows wait for, too."""
+        return tuple(self.wait_for)
 
     def up_to(self, reached: datetime | None) -> Self:
         """Return the definition with ``to`` set to the end of the dataflow that it follows.

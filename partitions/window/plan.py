@@ -18,7 +18,7 @@ from partitions.window.packing import SlicePacker
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import check_min_units
-from partitions.window.upstream import UpstreamTable
+from partitions.window.upstream import UpstreamTables
 from partitions.window.workload import Workload
 
 
@@ -34,7 +34,7 @@ def plan(
     reads_any_stretch: bool = True,
     request: Request = DUE,
     early_since: int | None = None,
-    upstream: UpstreamTable | None = None,
+    upstream: UpstreamTables | None = None,
 ) -> Plan[WindowSlice]:
     """Return the slices that the next run loads, and the work units that it skips, with the reasons.
 

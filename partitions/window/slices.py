@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from itertools import accumulate, groupby
 from typing import Any, Literal
@@ -40,6 +40,8 @@ class WindowSlice:
         listed yet.
         makes_room: whether rows in the table are deleted, whatever the target's load is.
         upstream: the upstream as the plan saw it; None if the windows do not wait for it.
+        input_versions: the versions of inputs that the plan has fixed, by name; a stored slice has none, since
+        its intent has all versions.
         why: the origin of the slice.
     """
 
@@ -56,6 +58,7 @@ class WindowSlice:
     version: int | str | None = None
     files: Mapping[tuple[TimeBound, str], tuple[SourceFile, ...]] | None = None
     upstream: UpstreamRead | None = None
+    input_versions: Mapping[str, Any] = field(default_factory=dict)
     why: Literal["run", "replay"] = "run"
 
     @property

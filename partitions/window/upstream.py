@@ -53,6 +53,7 @@ class Maker:
 
     Attributes:
         name: the dataflow's name.
+        table: the table's name in the lake.
         definition: its definition; where its own ``to`` follows a dataflow, up to there.
         ledger: its ledger.
         position: the entry that the ledger was made from.
@@ -67,6 +68,7 @@ class Maker:
     """
 
     name: str
+    table: str
     definition: WindowWatermark
     ledger: Ledger
     position: Position
@@ -187,18 +189,21 @@ class Maker:
 
 
 @dataclass(frozen=True)
-class UpstreamTable:
-    """The table of window dataflows, for a dataflow whose windows wait for it.
+class UpstreamTables:
+    """The tables of window dataflows, for a dataflow whose windows wait for them.
 
     Attributes:
-        table: its name in the lake.
-        makers: the dataflows that load it.
+        makers: the dataflows that load them.
         zone: the reader's zone, for texts.
     """
 
-    table: str
     makers: tuple[Maker, ...]
     zone: tzinfo = UTC
+
+    @property
+    def names(self) -> str:
+        """Return the names of the tables, for people."""
+        return " or ".join(dict.fromkeys(maker.table for maker in self.makers))
 
     @property
     def reached(self) -> datetime:
@@ -208,8 +213,8 @@ class UpstreamTable:
 
     @property
     def problem(self) -> str | None:
-        """Return why nothing is known of the table; None if it is the one that the logs record."""
-        return next((maker.problem for maker in self.makers if maker.problem), None)
+        """Return why nothing is known of a table; None if all are those that the logs record."""
+        return next((f"{maker.table}: {maker.problem}" for maker in self.makers if maker.problem), None)
 
     @property
     def positions(self) -> dict[str, Position]:
@@ -223,12 +228,16 @@ class UpstreamTable:
         return max(limits, default=None)
 
     def lacking(self, unit: str) -> list[Interval]:
-        """Return the stretches that the table does not have, for a unit of the reader."""
+        """Return the stretches that a table does not have, for a unit of the reader."""
         return union(sorted(stretch for maker in self._makers_of(unit) for stretch in maker.lacking(unit)))
 
     def _makers_of(self, unit: str) -> Sequence[Maker]:
-        """Return the makers that a unit of the reader waits for: if some list it, those alone."""
-        return [maker for maker in self.makers if maker.lists(unit)] or self.makers
+        """Return the makers that a unit of the reader waits for: if some of a table list it, those alone."""
+        awaited: list[Maker] = []
+        for table in dict.fromkeys(maker.table for maker in self.makers):
+            makers = [maker for maker in self.makers if maker.table == table]
+            awaited += [maker for maker in makers if maker.lists(unit)] or makers
+        return awaited
 
     def changed(self, unit: str) -> list[Interval]:
         """Return the stretches that were loaded since the entries that the reader has seen."""
@@ -244,15 +253,26 @@ class UpstreamTable:
             named: the most missing windows to name.
         """
         if self.problem:
-            return f"{self.table}: {self.problem}"
+            return self.problem
         makers = self._makers_of(unit)
         if unlisted := next((maker for maker in makers if not maker.needed(unit)), None):
-            return f"{self.table}: {unlisted.name} lists no such unit"
+            return f"{unlisted.table}: {unlisted.name} lists no such unit"
+        tables = dict.fromkeys(maker.table for maker in makers)
+        lacks = (
+            self._lack_of([maker for maker in makers if maker.table == table], unit, start, end, named)
+            for table in tables
+        )
+        return "; and for ".join(filter(None, lacks))
+
+    def _lack_of(self, makers: Sequence[Maker], unit: str, start: int, end: int, named: int) -> str:
+        """Return what a window lacks of the table that some dataflows load; "" if nothing."""
         lacks = [lack for maker in makers for lack in maker.lacks(unit, start, end)]
+        if not lacks:
+            return ""
         total = sum(maker.count(unit, start, end) for maker in makers)
         nouns = {maker.noun for maker in makers}
         noun = nouns.pop() if len(nouns) == 1 else "window"
-        words = f"{len(lacks):,} of {pluralize(total, noun)} of {self.table}"
+        words = f"{len(lacks):,} of {pluralize(total, noun)} of {makers[0].table}"
         if not named:
             return words
         more = ", …" if len(lacks) > named else ""

@@ -68,40 +68,71 @@ def _refusal(reader: Dataflow, maker: Dataflow) -> Refusal | None:
 
 
 def _refusal_of_windows(reader: Dataflow, maker: Dataflow) -> Refusal | None:
-    if maker.window.time_entry is None:
-        return Refusal(
-            _TO, f"to: upstream over {maker.table}, since {maker.name} has no windows of time", "to: -"
-        )
-    time = maker.source.row_columns.window or WINDOW_START
-    return (
-        _refusal_of_load(maker, time)
-        or _refusal_of_retention(maker, time)
-        or _refusal_of_time(reader, maker, time)
+    return _refusal_of_maker(_TO, maker) or _refusal_of_time(
+        _COLUMN, reader.source.row_columns.window, maker, _time_of(maker)
     )
 
 
-def _refusal_of_retention(maker: Dataflow, time: str) -> Refusal | None:
+def input_refusal(reader: Dataflow, name: str, makers: Sequence[Dataflow]) -> Refusal | None:
+    """Return why windows cannot wait for an input; None if nothing is wrong.
+
+    Args:
+        reader: the dataflow whose windows may wait.
+        name: the input's name.
+        makers: the dataflows that write the input's table.
+    """
+    key = ("watermark", "wait_for", name)
+    if not makers or not all(isinstance(maker.watermark, WindowWatermark) for maker in makers):
+        table = reader.inputs[name]
+        return Refusal(
+            key,
+            f"{table}, which no dataflow with a window watermark loads",
+            "the input's name without wait_for (it is read as it is), or a table that such a dataflow loads",
+        )
+    refusals = (
+        _refusal_of_maker(key, maker)
+        or _refusal_of_time(key, reader.window.wait_for[name], maker, _time_of(maker))
+        for maker in makers
+    )
+    return next(filter(None, refusals), None)
+
+
+def _time_of(maker: Dataflow) -> str:
+    """Return the column of a window dataflow's table with the time of its rows."""
+    return maker.source.row_columns.window or WINDOW_START
+
+
+def _refusal_of_maker(key: tuple[str, ...], maker: Dataflow) -> Refusal | None:
+    if maker.window.time_entry is None:
+        return Refusal(
+            key, f"to: upstream over {maker.table}, since {maker.name} has no windows of time", "to: -"
+        )
+    time = _time_of(maker)
+    return _refusal_of_load(key, maker, time) or _refusal_of_retention(key, maker, time)
+
+
+def _refusal_of_retention(key: tuple[str, ...], maker: Dataflow, time: str) -> Refusal | None:
     """Refuse a retention by another column: nothing tells which windows have lost rows."""
     retention = maker.target.retention
     if retention is None or retention.column.casefold() in {time.casefold(), WINDOW_START}:
         return None
     return Refusal(
-        _TO,
+        key,
         f"to: upstream over {maker.table}, whose retention by {retention.column} deletes rows of any window",
         f"a retention by {time} in {maker.name}, or to: -",
     )
 
 
-def _refusal_of_load(maker: Dataflow, time: str) -> Refusal | None:
+def _refusal_of_load(key: tuple[str, ...], maker: Dataflow, time: str) -> Refusal | None:
     """Refuse loads that may move a row out of a window, or replace the table."""
     target = maker.target
-    keeps_time = time.casefold() in {key.casefold() for key in target.merge_keys}
+    keeps_time = time.casefold() in {column.casefold() for column in target.merge_keys}
     if target.load in ("append", "merge_overwrite") and not target.merges:
         return None
     if target.load == "merge_upsert" and keeps_time:
         return None
     return Refusal(
-        _TO,
+        key,
         f"to: upstream over {maker.table}, which {maker.name} loads by {target.load}: a load may take rows out of windows",
         f"merge_overwrite with replace_by_watermark: true, or merge_upsert with {time} in merge_keys, in {maker.name}; or to: -",
     )
@@ -121,14 +152,21 @@ def _refusal_of_column(reader: Dataflow, maker: Dataflow) -> Refusal | None:
             f"another value than wait over {maker.table}, which is complete up to one time ({columns[0]} of {maker.name})",
             "wait, or no such key",
         )
-    return _refusal_of_load(maker, columns[0]) or _refusal_of_time(reader, maker, columns[0])
+    if reader.window.wait_for:
+        return Refusal(
+            ("watermark", "wait_for"),
+            f"inputs beside {maker.table}, which is complete up to one time ({columns[0]} of {maker.name})",
+            "no such key, or a source that a window dataflow loads",
+        )
+    return _refusal_of_load(_TO, maker, columns[0]) or _refusal_of_time(
+        _COLUMN, reader.source.row_columns.window, maker, columns[0]
+    )
 
 
-def _refusal_of_time(reader: Dataflow, maker: Dataflow, time: str) -> Refusal | None:
-    column = reader.source.row_columns.window
+def _refusal_of_time(key: tuple[str, ...], column: str | None, maker: Dataflow, time: str) -> Refusal | None:
     if column is not None and column.casefold() == time.casefold():
         return None
-    return Refusal(_COLUMN, column or "nothing", f"{time} ({maker.name} is complete by this time)")
+    return Refusal(key, column or "nothing", f"{time} ({maker.name} is complete by this time)")
 
 
 def shared_names(reader: Dataflow, maker: Dataflow) -> dict[str, str]:

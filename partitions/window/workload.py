@@ -24,7 +24,7 @@ from partitions.window.fair_share import PlanBudget, UnitDueRange, UnitSelector
 from partitions.window.grace import Cutoffs, job_cutoff
 from partitions.window.reasons import Reason
 from partitions.window.state import WindowState
-from partitions.window.upstream import UpstreamTable
+from partitions.window.upstream import UpstreamTables
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import WindowSpan
 from partitions.window.work_unit_groups import WorkUnitGroup, WorkUnitGroups, pack_groups, select_groups
@@ -56,7 +56,7 @@ class Workload:
     forced: bool
     part: WorkUnitSelection | None
     early_since: int | None
-    upstream: UpstreamTable | None = None
+    upstream: UpstreamTables | None = None
 
     def __post_init__(self) -> None:
         self._prepare()

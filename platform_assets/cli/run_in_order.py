@@ -61,7 +61,8 @@ def _awaited(flow: Dataflow, lineage: Lineage) -> set[str]:
     """Return the dataflows that the windows of a dataflow wait for: it loads what is complete there."""
     if not flow.watermark.waits_for_upstream:
         return set()
-    return {maker.name for maker in lineage.makers(flow.source.lake_table or "")}
+    tables = [flow.source.lake_table or "", *(flow.inputs[name] for name in flow.watermark.awaited_inputs)]
+    return {maker.name for table in tables for maker in lineage.makers(table)}
 
 
 def _upstream_not_loaded(name: str, failed: Sequence[Outcome]) -> UpstreamNotLoaded:

@@ -18,7 +18,7 @@ from partitions.stream.completeness import completeness_refusal
 from partitions.stream.side_table_names import side_tables
 from partitions.supported import source_refusal
 from partitions.table_names import bad_records_table
-from partitions.window.upstream_refusals import upstream_refusal
+from partitions.window.upstream_refusals import input_refusal, upstream_refusal
 from platform_assets.project.checked_file import NAME, Checked
 from platform_assets.project.dagster_rules import _texts, check_dagster_rules
 from platform_assets.project.document import Key, value_at
@@ -251,15 +251,24 @@ def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
         reader = flow.model
         if reader is None:
             continue
-        table = reader.source.lake_table
-        if any(candidate.model is None and _table_of(candidate) == table for candidate in flows):
-            continue
-        makers = tuple(
-            candidate.model for candidate in flows if candidate.model and candidate.model.table == table
+        makers = _makers_of(reader.source.lake_table, flows)
+        refusal = makers is not None and (
+            completeness_refusal(reader, makers) or upstream_refusal(reader, makers)
         )
-        refusal = completeness_refusal(reader, makers) or upstream_refusal(reader, makers)
-        if refusal is not None:
+        if refusal:
             flow.refuse(refusal.key, refusal.actual, refusal.expected)
+            continue
+        for name in reader.watermark.awaited_inputs:
+            makers = _makers_of(reader.inputs[name], flows)
+            if makers is not None and (refusal := input_refusal(reader, name, makers)) is not None:
+                flow.refuse(refusal.key, refusal.actual, refusal.expected)
+
+
+def _makers_of(table: str | None, flows: Sequence[Checked[Dataflow]]) -> tuple[Dataflow, ...] | None:
+    """Return the dataflows that write a table; None if the file of one of them has errors."""
+    if any(candidate.model is None and _table_of(candidate) == table for candidate in flows):
+        return None
+    return tuple(candidate.model for candidate in flows if candidate.model and candidate.model.table == table)
 
 
 def _table_of(flow: Checked[Dataflow]) -> str:

@@ -5,13 +5,13 @@ See docs/explanation/protocol.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from partitions.errors import Conflict, DataflowHeld, StrandlineError
 from partitions.fingerprint import fingerprint
 from partitions.instants import time_text
-from partitions.plan import TellsSourceIdentity
+from partitions.plan import FixesInputs, TellsSourceIdentity
 from partitions.request import Forced, Replay, ReplayFiles
 from partitions.sentinels import serialise
 from resources.kinds.contract.bad_parts import SetsAside
@@ -22,7 +22,7 @@ from resources.loop.definition_guard import definition_of
 from resources.loop.lease import keep_lease
 from resources.loop.watermark_guard import check_rises
 from resources.outcome import Step
-from resources.tables.contract.commits import TableHead
+from resources.tables.contract.commits import TableHead, Version
 from resources.watermarks import holder as holders
 from resources.watermarks.entry import Entry, Intent, Replaces, new_id, utc_now
 from resources.watermarks.stored_objects import QUARANTINE
@@ -75,7 +75,7 @@ def draft_intent(
         failed_units=size.failed_units,
         quarantined=quarantined_count,
         quarantine=quarantine,
-        inputs=run.inputs.newest_versions() or None,
+        inputs={**run.inputs.newest_versions(), **_fixed_inputs(slice_)} or None,
         since=serialise(slice_.since) if slice_.since else None,
         replaces=replaces,
         first_loads=first_loads(run, entry, slice_) if reads_again else None,
@@ -92,6 +92,11 @@ def first_loads(run: RunContext[SliceT], entry: Entry | None, slice_: SliceT) ->
     """Return how many files a slice adds to the loaded ones; 0 for a kind without files."""
     planning = run.kind.planning
     return planning.count_first_loads(entry, slice_) if isinstance(planning, CountsFirstLoads) else 0
+
+
+def _fixed_inputs(slice_: object) -> Mapping[str, Version]:
+    """Return the versions of inputs that the plan has fixed, by name."""
+    return slice_.input_versions if isinstance(slice_, FixesInputs) else {}
 
 
 def _source(entry: Entry | None, slice_: object) -> str | None:

@@ -42,6 +42,7 @@ from resources.kinds.window.opening import open_windows
 from resources.kinds.window.reading import WindowReading
 from resources.kinds.window.unit_ledger import unit_ledger
 from resources.kinds.window.writing import WindowWriting
+from resources.loop.inputs import InputTables
 from resources.outcome import Outcome
 from resources.platform.stores import Stores
 from resources.sources.registry import Source
@@ -189,6 +190,13 @@ class _Watched(TableRows):
         return super().version()
 
 
+class _UnreadInputs(InputTables):
+    """Inputs whose versions are fixed, and whose rows nobody reads."""
+
+    def read(self, spark: SparkSession, versions: Mapping[str, Version]) -> dict[str, DataFrame]:
+        return {}
+
+
 @dataclass(frozen=True)
 class ChainPlatform(MortalPlatform):
     """The resources of a process that runs dataflows of a chain."""
@@ -210,6 +218,9 @@ class ChainPlatform(MortalPlatform):
         watched = _Watched(table, cast("Any", dataflow.source), dataflow.zone)
         watched.scene = self.scene
         return watched
+
+    def inputs(self, dataflow: Dataflow) -> InputTables:
+        return _UnreadInputs(super().inputs(dataflow).tables)
 
     def kind(self, dataflow: Dataflow, staging: Staging | None = None) -> Kind[Any]:
         kind = open_windows(cast("Stores", self), dataflow, staging)
@@ -244,6 +255,7 @@ class Chain:
         days: keys of the watermark of the days.
         day_units: the units of the days; none: each day has all units.
         hours: keys of the watermark of the hours.
+        waits_for_weather: whether the days wait for hours of the weather, too, an input without units.
     """
 
     root: Path
@@ -251,6 +263,7 @@ class Chain:
     days: Mapping[str, Any] = field(default_factory=dict)
     day_units: tuple[str, ...] = ()
     hours: Mapping[str, Any] = field(default_factory=dict)
+    waits_for_weather: bool = False
     scene: Scene = field(default_factory=Scene)
     now: datetime = START
 
@@ -279,6 +292,13 @@ class Chain:
                 "watermark": _watermark("week", "weekly", "upstream", ()),
             },
         }
+        if self.waits_for_weather:
+            flows["weather"] = {
+                "source": {"type": "python", "function": "rows:weather", **columns},
+                "watermark": _watermark("hour", "hourly", "-", (), partial=False),
+            }
+            flows["days"] |= {"inputs": {"weather": "bronze/weather"}, "transform": "steps:same"}
+            flows["days"]["watermark"]["wait_for"] = {"weather": "at"}
         (self.root / "dataflows").mkdir(exist_ok=True, parents=True)
         (self.root / "platform.yaml").write_text("{}")
         for name, flow in flows.items():
@@ -296,7 +316,10 @@ class Chain:
         if key not in self._flows:
             self.write_project()
             project = load_project(self.root, environment={})
-            self._flows[key] = {name: project.named([name])[0] for name in ("hours", "days", "weeks")}
+            self._flows[key] = {
+                flow.name: flow.model_copy(update={"transform": None})  # which would need Spark
+                for flow in project.named(())
+            }
         return self._flows[key]
 
     def platform(self, process: Process | None = None) -> ChainPlatform:

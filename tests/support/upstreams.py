@@ -17,7 +17,7 @@ from partitions.window.ledger import Ledger, ledger
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.upstream import LoadedSpan, Maker, UpstreamTable
+from partitions.window.upstream import LoadedSpan, Maker, UpstreamTables
 from partitions.window.work_outcomes import LoadedUnit
 
 START = milliseconds(datetime(2026, 1, 1, tzinfo=UTC))
@@ -56,7 +56,7 @@ def hours(
     position: int = 1,
     watermark: WindowWatermark | None = None,
     **more: Any,
-) -> UpstreamTable:
+) -> UpstreamTables:
     """Return hours that are loaded up to an instant, but for some hours of some units.
 
     Args:
@@ -86,12 +86,12 @@ def hours(
         else [LoadedSpan(name, START + int(at * HOUR), START + int((at + 1) * HOUR)) for name, at in since]
     )
     entry = [position, f"id{position}"]
-    maker = Maker("flights", of_hours, book, entry, names or {}, spans, **more)
-    return UpstreamTable("bronze/flights", (maker,), of_hours.zone)
+    maker = Maker("flights", "bronze/flights", of_hours, book, entry, names or {}, spans, **more)
+    return UpstreamTables((maker,), of_hours.zone)
 
 
 def planned(
-    upstream: UpstreamTable,
+    upstream: UpstreamTables,
     state: WindowState | None = None,
     *,
     of: WindowWatermark | None = None,
@@ -133,7 +133,7 @@ def after(plan: Plan[WindowSlice], state: WindowState | None = None) -> WindowSt
 
 
 def book_of(
-    upstream: UpstreamTable,
+    upstream: UpstreamTables,
     state: WindowState,
     *,
     of: WindowWatermark | None = None,

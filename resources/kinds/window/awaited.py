@@ -17,7 +17,7 @@ from partitions.window.awaited_windows import AwaitedWindows
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.state import WindowState
-from partitions.window.upstream import Maker, Position, UpstreamTable
+from partitions.window.upstream import Maker, Position, UpstreamTables
 from partitions.window.upstream_refusals import shared_names
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.column_completeness import find_column_bound
@@ -26,6 +26,7 @@ from resources.kinds.window.stream_completeness import Waits, find_waits, holds_
 from resources.kinds.window.unit_lookup import units_of
 from resources.kinds.window.upstream_loads import loaded_since, position_of
 from resources.platform.stores import Stores
+from resources.tables.contract.commits import Version
 from resources.watermarks.entry import Entry
 
 _ZONED = "timestamp"
@@ -34,7 +35,7 @@ _ZONED = "timestamp"
 
 def find_awaited(
     stores: Stores, dataflow: Dataflow, state: WindowState, now: datetime
-) -> Waits | UpstreamTable | None:
+) -> Waits | UpstreamTables | None:
     """Return what a dataflow's windows wait for; None if they wait for nothing. Starts no Spark.
 
     Args:
@@ -45,17 +46,30 @@ def find_awaited(
     """
     if not dataflow.watermark.waits_for_upstream:
         return find_waits(dataflow, stores.lineage, stores.log, stores.table)
-    table = dataflow.source.lake_table or ""
-    makers = [maker for maker in _makers(stores, table) if isinstance(maker.watermark, WindowWatermark)]
-    if not makers:
-        return find_column_bound(dataflow, _makers(stores, table), stores.log, stores.table, now)
-    _check_zones(stores, dataflow, makers)
-    return UpstreamTable(
-        table, tuple(_maker(stores, dataflow, maker, state, now) for maker in makers), dataflow.zone
-    )
+    of_source = _makers(stores, dataflow.source.lake_table or "")
+    if not any(isinstance(maker.watermark, WindowWatermark) for maker in of_source):
+        return find_column_bound(dataflow, of_source, stores.log, stores.table, now)
+    column = dataflow.source.row_columns.window or ""
+    makers = []
+    for maker in of_source:
+        _check_zone(stores, dataflow, maker, column)
+        makers.append(_maker(stores, maker, state, now, shared_names(dataflow, maker)))
+    for name, column in dataflow.window.wait_for.items():
+        for maker in _makers(stores, dataflow.inputs[name]):
+            _check_zone(stores, dataflow, maker, column)
+            makers.append(_maker(stores, maker, state, now, {}))
+    return UpstreamTables(tuple(makers), dataflow.zone)
 
 
-def newest_entries(stores: Stores, upstream: UpstreamTable) -> Mapping[str, Position]:
+def awaited_versions(stores: Stores, dataflow: Dataflow) -> Mapping[str, Version]:
+    """Return the newest versions of the inputs that windows wait for, by name. Starts no Spark."""
+    if not dataflow.watermark.awaited_inputs:
+        return {}
+    versions = stores.inputs(dataflow).newest_versions()
+    return {name: versions[name] for name in dataflow.watermark.awaited_inputs}
+
+
+def newest_entries(stores: Stores, upstream: UpstreamTables) -> Mapping[str, Position]:
     """Return number and id of the newest entry of each dataflow that makes the upstream's table."""
     return {maker.name: position_of(stores.log.newest(maker.name)) for maker in upstream.makers}
 
@@ -78,13 +92,13 @@ def ledger_of(stores: Stores, dataflow: Dataflow, state: WindowState, now: datet
 
 def _ledger(
     dataflow: Dataflow,
-    awaited: Waits | UpstreamTable | None,
+    awaited: Waits | UpstreamTables | None,
     state: WindowState,
     units: tuple[str, ...],
     now: datetime,
 ) -> Ledger:
     definition = dataflow.window.up_to(awaited.reached) if awaited else dataflow.window
-    if not isinstance(awaited, UpstreamTable):
+    if not isinstance(awaited, UpstreamTables):
         return ledger(definition, state, units, now, dataflow=dataflow.name)
     windows = AwaitedWindows.of(awaited, definition, state, definition.windows(now), now)
     return ledger(definition, state, units, now, dataflow=dataflow.name, not_ready=windows.gaps)
@@ -99,7 +113,9 @@ def _makers(stores: Stores, table: str) -> list[Dataflow]:
     ]
 
 
-def _maker(stores: Stores, reader: Dataflow, maker: Dataflow, state: WindowState, now: datetime) -> Maker:
+def _maker(
+    stores: Stores, maker: Dataflow, state: WindowState, now: datetime, names: Mapping[str, str]
+) -> Maker:
     """Return a dataflow that makes the table, as of its newest entry.
 
     The entry is read first: what is loaded later is not in its ledger, and counts as loaded since.
@@ -109,10 +125,11 @@ def _maker(stores: Stores, reader: Dataflow, maker: Dataflow, state: WindowState
     awaited = find_awaited(stores, maker, own_state, now) if maker.watermark.follows else None
     return Maker(
         maker.name,
+        maker.table,
         maker.window.up_to(awaited.reached) if awaited else maker.window,
         _ledger(maker, awaited, own_state, units_of(stores, maker), now),
         position_of(entry),
-        shared_names(reader, maker),
+        names,
         loaded_since(stores.log, maker, entry, state.upstream.get(maker.name)),
         _expired_before(maker, now),
         _problem(stores, maker, entry),
@@ -138,23 +155,21 @@ def _expired_before(maker: Dataflow, now: datetime) -> int | None:
     return milliseconds(retention.limit(now))
 
 
-def _check_zones(stores: Stores, reader: Dataflow, makers: list[Dataflow]) -> None:
+def _check_zone(stores: Stores, reader: Dataflow, maker: Dataflow, column: str) -> None:
     """Refuse another zone than the upstream's if the time of rows has none: it would mean other instants.
 
     Raises:
         PlanError: code ``other_zone``.
     """
-    column = (reader.source.row_columns.window or "").casefold()
-    for maker in makers:
-        if maker.window.timezone == reader.window.timezone:
-            continue
-        for name, data_type in _columns(stores, maker):
-            if name.casefold() == column and data_type != _ZONED:
-                raise PlanError(
-                    f"dataflow {reader.name}: watermark.timezone: expected {maker.window.timezone}, as in {maker.name}, since the values of"
-                    f" {name} ({data_type}) in {maker.table} have no zone; found {reader.window.timezone}",
-                    code="other_zone",
-                )
+    if maker.window.timezone == reader.window.timezone:
+        return
+    for name, data_type in _columns(stores, maker):
+        if name.casefold() == column.casefold() and data_type != _ZONED:
+            raise PlanError(
+                f"dataflow {reader.name}: watermark.timezone: expected {maker.window.timezone}, as in {maker.name}, since the values of"
+                f" {name} ({data_type}) in {maker.table} have no zone; found {reader.window.timezone}",
+                code="other_zone",
+            )
 
 
 def _columns(stores: Stores, maker: Dataflow) -> Iterator[tuple[str, object]]:

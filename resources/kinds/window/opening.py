@@ -8,7 +8,7 @@ from functools import partial
 from partitions.dataflow import Dataflow
 from partitions.window.slices import WindowSlice
 from resources.kinds.contract.kind import Kind
-from resources.kinds.window.awaited import find_awaited, newest_entries
+from resources.kinds.window.awaited import awaited_versions, find_awaited, newest_entries
 from resources.kinds.window.bad_parts import WindowBadParts
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.decisions import WindowRules
@@ -43,6 +43,7 @@ def open_windows(
             columns,
             units,
             history,
+            partial(awaited_versions, stores, dataflow),
             partial(newest_entries, stores),
             partial(find_awaited, stores, dataflow),
         ),

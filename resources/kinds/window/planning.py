@@ -18,12 +18,13 @@ from partitions.window.early import find_early_start
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState, highest_of
-from partitions.window.upstream import Position, UpstreamTable
+from partitions.window.upstream import Position, UpstreamTables
 from resources.kinds.contract.planning import Planning
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.sources import FolderWindows, QueriedWindows, WindowSource
 from resources.kinds.window.stream_completeness import Waits
+from resources.tables.contract.commits import Version
 from resources.watermarks.entry import Entry
 
 _MAX_TRIES = 10
@@ -40,6 +41,7 @@ class WindowPlanning(Planning[WindowSlice]):
         window_columns: the columns that tell a row's window and unit.
         units: returns the identities of all units.
         history: returns all remaining entries of the log.
+        input_versions: returns the newest versions of the inputs that windows wait for, by name.
         newest_entries: returns number and id of the newest entry of each dataflow that windows wait for.
         awaited: returns what windows wait for, at a state and an instant; None if they wait for nothing.
     """
@@ -52,8 +54,9 @@ class WindowPlanning(Planning[WindowSlice]):
     window_columns: WindowColumns
     units: Callable[[], tuple[str, ...]]
     history: Callable[[], Iterable[Entry]] = tuple
-    newest_entries: Callable[[UpstreamTable], Mapping[str, Position]] = lambda upstream: upstream.positions
-    awaited: Callable[[WindowState, datetime], Waits | UpstreamTable | None] = lambda state, now: None
+    input_versions: Callable[[], Mapping[str, Version]] = dict
+    newest_entries: Callable[[UpstreamTables], Mapping[str, Position]] = lambda upstream: upstream.positions
+    awaited: Callable[[WindowState, datetime], Waits | UpstreamTables | None] = lambda state, now: None
 
     @property
     def _definition(self) -> WindowWatermark:
@@ -76,10 +79,12 @@ class WindowPlanning(Planning[WindowSlice]):
             planned = self._plan(entry, state, now, request, awaited)
             source = self.source
             if not (
-                isinstance(awaited, UpstreamTable) and isinstance(source, QueriedWindows) and planned.slices
+                isinstance(awaited, UpstreamTables) and isinstance(source, QueriedWindows) and planned.slices
             ):
                 return planned
-            planned = replace(planned, slices=tuple(source.at_one_version(planned.slices)))
+            versions = self.input_versions()
+            slices = (replace(slice_, input_versions=versions) for slice_ in planned.slices)
+            planned = replace(planned, slices=tuple(source.at_one_version(list(slices))))
             if self.newest_entries(awaited) == awaited.positions:
                 return planned
         raise SourceUnreachable(
@@ -93,7 +98,7 @@ class WindowPlanning(Planning[WindowSlice]):
         state: WindowState,
         now: datetime,
         request: Request,
-        awaited: Waits | UpstreamTable | None,
+        awaited: Waits | UpstreamTables | None,
     ) -> Plan[WindowSlice]:
         rewound = entry is not None and entry.replace_until is not None
         deletes = self.dataflow.target.replace_by_watermark or rewound
@@ -109,7 +114,7 @@ class WindowPlanning(Planning[WindowSlice]):
             reads_any_stretch=self.source.reads_any_stretch,
             request=request,
             early_since=find_early_start(state, now, self._highs()),
-            upstream=awaited if isinstance(awaited, UpstreamTable) else None,
+            upstream=awaited if isinstance(awaited, UpstreamTables) else None,
         )
         if isinstance(awaited, Waits):
             planned = replace(planned, why=f"{planned.why}; {awaited.in_words}")

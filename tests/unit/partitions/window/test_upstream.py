@@ -13,7 +13,7 @@ from partitions.request import Forced
 from partitions.window.definition import WindowWatermark
 from partitions.window.ledger import ledger
 from partitions.window.state import WindowState
-from partitions.window.upstream import Maker, UpstreamTable
+from partitions.window.upstream import Maker, UpstreamTables
 from partitions.window.work_outcomes import LoadedUnit
 from partitions.window.work_unit import FailedUnit
 from tests.support.upstreams import (
@@ -218,6 +218,22 @@ def test_time_before_the_upstream_begins_is_not_waited_for() -> None:
     assert due(planned(hours(1, {ONE: range(5)}, watermark=late))) == [("01", ONE, "new")]
 
 
+def test_a_day_waits_for_each_of_several_tables() -> None:
+    flights = hours(3, {ONE: [30]})
+    weather = replace(hours(3, {ONE: [30, 60]}).makers[0], name="weather", table="bronze/weather")
+    both = UpstreamTables((*flights.makers, weather))
+    plan = planned(both)
+    assert due(plan) == [("01", ONE, "new")]
+    assert [skip.why for skip in plan.skips[:2]] == [
+        (
+            "waits for 1 of 24 hours of bronze/flights: 2026-01-02 06:00; and for 1 of 24 hours of bronze/weather:"
+            " 2026-01-02 06:00"
+        ),
+        "waits for 1 of 24 hours of bronze/weather: 2026-01-03 12:00",
+    ]
+    assert after(plan).upstream == {"flights": [1, "id1"], "weather": [1, "id1"]}
+
+
 def test_a_table_that_is_not_the_one_of_the_log_is_waited_for() -> None:
     plan = planned(hours(1, problem="it is another table"))
     assert (due(plan), plan.skips[0].why) == ([], "waits for bronze/flights: it is another table")
@@ -238,15 +254,16 @@ def test_a_definition_that_cannot_wait_is_refused(more: dict[str, Any], fault: s
         definition(**{"window": "daily", "to": "upstream", **more})
 
 
-def test_incomplete_needs_an_upstream() -> None:
-    with pytest.raises(ConfigurationError, match="incomplete: expected no such key without to: upstream"):
-        definition("daily", "-", incomplete="load")
+@pytest.mark.parametrize("more", [{"incomplete": "load"}, {"wait_for": {"weather": "at"}}])
+def test_what_needs_an_upstream_is_refused_without_one(more: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="expected no such key without to: upstream"):
+        definition("daily", "-", **more)
 
 
 def test_a_unit_waits_only_for_the_makers_that_list_it() -> None:
     newark = hours(2, {EWR: [30]}, units=(EWR,), names=SAME).makers[0]
     kennedy = replace(hours(2, units=(JFK,), names=SAME).makers[0], name="kennedy")
-    table = UpstreamTable("bronze/flights", (newark, kennedy))
+    table = UpstreamTables((newark, kennedy))
     plan = planned(table, units=(EWR, JFK))
     assert due(plan) == [("01", EWR, "new"), ("01", JFK, "new"), ("02", JFK, "new")]
     assert plan.skips[0].why == "waits for 1 of 24 hours of bronze/flights: EWR 2026-01-02 06:00"
@@ -260,7 +277,7 @@ def test_a_unit_that_moved_to_another_maker_waits_for_that_one() -> None:
     removed = [replace(of_unit, is_removed=True) for of_unit in before.ledger.units]
     former = replace(before, ledger=replace(before.ledger, units=removed))
     new = replace(hours(2, units=(EWR,), names=SAME).makers[0], name="others")
-    plan = planned(UpstreamTable("bronze/flights", (former, new)), units=(EWR,))
+    plan = planned(UpstreamTables((former, new)), units=(EWR,))
     assert [day for day, _, _ in due(plan)] == ["01", "02"]
 
 
@@ -285,7 +302,7 @@ def test_a_day_waits_until_a_window_whose_rows_lie_at_its_start_is_whole(
     assert len(due(planned(later, of=days(timezone="America/New_York")))) == len(expected) + 1
 
 
-def loaded(watermark: WindowWatermark, now: float, **more: Any) -> UpstreamTable:
+def loaded(watermark: WindowWatermark, now: float, **more: Any) -> UpstreamTables:
     """Return an upstream that has loaded all its windows, also the one that still grows."""
     windows = watermark.windows(instant(now))
     done = [
@@ -294,4 +311,4 @@ def loaded(watermark: WindowWatermark, now: float, **more: Any) -> UpstreamTable
     ]
     state = WindowState().rebased(watermark.default_grid).after(done)
     book = ledger(watermark, state, (ONE,), instant(now), dataflow="flights")
-    return UpstreamTable("bronze/flights", (Maker("flights", watermark, book, [1, "id1"], **more),))
+    return UpstreamTables((Maker("flights", "bronze/flights", watermark, book, [1, "id1"], **more),))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partitions.dataflow import Dataflow
-from partitions.window.upstream_refusals import shared_names, upstream_refusal
+from partitions.window.upstream_refusals import input_refusal, shared_names, upstream_refusal
 
 REPLACED = {"load": "merge_overwrite", "replace_by_watermark": True}
 AIRPORTS = {"name": "airport", "type": "unit", "units": "EWR"}
@@ -33,7 +33,12 @@ def maker(watermark: dict[str, Any] = HOURS, name: str = "flights", **more: Any)
     return Dataflow.model_validate({"name": name, **fields})
 
 
-def reader(column: str | None = "at", source: dict[str, Any] | None = None, **watermark: Any) -> Dataflow:
+def reader(
+    column: str | None = "at",
+    source: dict[str, Any] | None = None,
+    inputs: dict[str, str] | None = None,
+    **watermark: Any,
+) -> Dataflow:
     """The days of ``bronze/flights``."""
     days = {"name": "d", "type": "datetime", "range": {"from": "2026-01-01", "to": "upstream"}}
     table = {"type": "table", "table": "bronze/flights", **({"window_column": column} if column else {})}
@@ -44,6 +49,7 @@ def reader(column: str | None = "at", source: dict[str, Any] | None = None, **wa
             "source": source or table,
             "watermark": {"type": "window", "window": "daily", "definition": [days], **watermark},
             "target": REPLACED,
+            **({"inputs": inputs, "sql": "SELECT * FROM input"} if inputs else {}),
         }
     )
 
@@ -125,3 +131,38 @@ def test_units_are_the_same_if_they_are_in_the_same_column() -> None:
     unit = {"name": "u", "type": "unit", "units": [{"station": "EWR", "carrier": "UA"}]}
     days = reader(source={**table, **units}, definition=[*fields, unit])
     assert shared_names(days, maker()) == {"station": "airport"}
+
+
+INPUT = {"weather": "bronze/weather"}
+
+
+@pytest.mark.parametrize(
+    ("column", "makers", "actual", "expected"),
+    [
+        ("at", [], "bronze/weather, which no dataflow with a window watermark loads", "without wait_for"),
+        ("at", [maker(COLUMN)], "bronze/weather, which no dataflow with a window", "without wait_for"),
+        ("other", [maker()], "other", "at (flights is complete by this time)"),
+        ("at", [maker(UNITS)], "flights has no windows of time", "to: -"),
+    ],
+)
+def test_an_input_that_cannot_be_waited_for_is_refused(
+    column: str, makers: list[Dataflow], actual: str, expected: str
+) -> None:
+    refusal = input_refusal(reader(wait_for={"weather": column}, inputs=INPUT), "weather", makers)
+    assert refusal is not None
+    assert refusal.key == ("watermark", "wait_for", "weather")
+    assert actual in refusal.actual
+    assert expected in refusal.expected
+
+
+def test_an_input_of_windows_can_be_waited_for_but_not_beside_a_column() -> None:
+    days = reader(wait_for={"weather": "AT"}, inputs=INPUT)
+    assert input_refusal(days, "weather", [maker()]) is None
+    refusal = upstream_refusal(days, [maker(COLUMN)])
+    assert refusal is not None
+    assert refusal.key == ("watermark", "wait_for")
+
+
+def test_a_name_that_is_no_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected the name of an input, of weather, found wether"):
+        reader(wait_for={"wether": "at"}, inputs=INPUT)

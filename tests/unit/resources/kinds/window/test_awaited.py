@@ -177,6 +177,30 @@ def test_times_without_zone_need_the_zone_of_the_hours(
     assert refused.value.code == "other_zone"
 
 
+def test_days_wait_for_an_input_and_read_it_at_the_version_that_is_complete(chain: Chain) -> None:
+    chain.waits_for_weather, chain.now = True, at(49)
+    for hour in range(48):
+        chain.scene.values["{}", hour_of(hour)[0]] = [hour]
+    chain.scene.broken.add(("{}", hour_of(30)[0]))
+    for name in ("hours", "weather", "days"):
+        chain.run(name)
+    assert chain.rows("days") == [("|2026-01-05T00", 264)]
+    assert chain.plan("days").why == (
+        "no work unit is due; 2026-01-06 waits for 1 of 24 hours of bronze/weather: 2026-01-06 06:00 (failed)"
+    )
+    chain.scene.broken.clear()
+    chain.run("weather")
+    chain.scene.meanwhile = lambda: chain.run("weather", Forced(WorkUnitSelection((hour_of(3),))))
+    outcome = chain.run("days")
+    assert outcome is not None
+    days, weather = chain.newest("days"), chain.newest("weather")
+    assert days is not None
+    assert weather is not None
+    assert (days.inputs, outcome.work_units) == ({"weather": weather.table_version}, 2)
+    assert chain.state("days").upstream["weather"] == [weather.number, weather.id]
+    assert chain.plan("days").why == "no work unit is due"
+
+
 def test_days_of_a_unit_need_the_hours_of_that_unit(chain: Chain) -> None:
     chain.day_units, chain.now = ("EWR", "JFK"), at(49)
     chain.scene.broken.add(key_of("EWR", 29))
