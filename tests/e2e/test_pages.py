@@ -344,10 +344,10 @@ class TestPictures:
         )
         page_shows(
             f"{pages.url}/assets/watermark/readings",
-            "Green is complete, yellow the watermark of a split, red of an idle one.",
+            "Green is complete, yellow the watermark of a split, red of an idle one, grey waits.",
             image="watermarks",
             theme=theme,
             picture="watermarks.png" if theme == "light" else None,
-            height=850,
+            height=1000,
             check=fits,
         )

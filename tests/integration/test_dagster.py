@@ -122,7 +122,7 @@ def test_table_and_watermark_are_materialised_by_one_step_with_what_the_run_meas
     assert table["dagster/row_count"] == 2
     files = feed.table.rglob("[!.]*.parquet")
     assert table["dagster/size_bytes"] == sum(file.stat().st_size for file in files)
-    assert shown["arrivals"].startswith("![arrivals](data:image/png;base64,")
+    assert shown["arrivals"].startswith("![arrivals](<data:image/svg+xml,")
     columns = [(column.name, column.type) for column in table["dagster/column_schema"].columns]
     assert ("id", "bigint") in columns
     assert columns[-3:] == [("_source_file", "string"), ("_ingested_at", "timestamp"), ("_run_id", "string")]

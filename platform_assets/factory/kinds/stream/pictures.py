@@ -20,6 +20,7 @@ _LEGEND = {
     FULL: "green is complete",
     PART: "yellow the watermark of a split",
     FAILED: "red of an idle one",
+    NONE: "grey waits",
 }
 
 _EPOCHS, _HIGH, _FEWEST = 60, 24, 5

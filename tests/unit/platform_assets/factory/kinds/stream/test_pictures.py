@@ -27,7 +27,7 @@ def test_complete_lies_below_the_global_watermark() -> None:
     drawn_chart = chart_of(drawn)
     assert (drawn_chart.names, drawn_chart.ticks) == (["24", "0"], ["epoch 1", "epoch 2", "epoch 3"])
     assert drawn.endswith(
-        "Green is complete, yellow the watermark of a split. Event time by epoch, 2 splits."
+        "Green is complete, yellow the watermark of a split, grey waits. Event time by epoch, 2 splits."
     )
 
 
