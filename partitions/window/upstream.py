@@ -28,6 +28,7 @@ Position = list[Any]
 _NOUNS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
 _NAMED = 3
 """The most missing windows that a message names."""
+_ALWAYS: Interval = (-(2**62), 2**62)
 
 
 class LoadedSpan(NamedTuple):
@@ -121,8 +122,8 @@ class Maker:
 
     def changed(self, unit: str) -> list[Interval]:
         """Return the stretches that it has loaded since the entry that the reader has seen."""
-        if self.loaded_since is None:
-            return self._expected
+        if self.loaded_since is None:  # any row of the table, also of times that it no longer declares
+            return [_ALWAYS]
         return union(sorted(self._loaded_by_key.get(self._key(unit), ())))
 
     @cached_property

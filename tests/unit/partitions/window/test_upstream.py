@@ -158,6 +158,14 @@ def test_what_the_retention_has_deleted_is_neither_waited_for_nor_read_again() -
     assert book.covered == [(START, START + DAY)]
 
 
+def test_unknown_changes_are_those_of_days_before_the_upstream_begins_too() -> None:
+    state = after(planned(hours(2)))
+    later = {"name": "at", "type": "datetime", "range": {"from": "2026-01-02", "to": "-"}}
+    from_second_day = WindowWatermark.of({"definition": [later], "window": "hourly"})
+    plan = planned(hours(2, since=None, position=9, watermark=from_second_day), state)
+    assert due(plan) == [("01", ONE, "upstream"), ("02", ONE, "upstream")]
+
+
 def test_a_forced_day_whose_rows_the_retention_has_deleted_upstream_stays() -> None:
     state = after(planned(hours(3)))
     expired = hours(3, position=2, expired_before=START + DAY + HOUR)
