@@ -95,7 +95,7 @@ def _places(files: list[str], folder: Path) -> list[Place]:
     """
     memory = Place("s3://memory")
     store = MemoryStore()
-    memory.__dict__["store"] = store  # where the place keeps its store once it was made
+    memory.__dict__["_store"] = (None, store)  # where the place keeps its store once it was made
     for path in files:
         store.put(path, b"x")
     try:

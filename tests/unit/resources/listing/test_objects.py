@@ -236,7 +236,8 @@ def test_the_prefixes_of_another_day_go_on_where_the_listing_stopped(keyed_s3: K
 
 def test_a_store_without_order_is_listed_in_full() -> None:
     place = Place("s3://bucket--use1-az4--x-s3")
-    place.__dict__["store"] = store = MemoryStore()
+    store = MemoryStore()
+    place.__dict__["_store"] = (None, store)
     for path in (paths := _names("d=1", range(20))):
         store.put(path, b"x")
     listing = _list(place, AbovePath(FileKey.of(paths[9]), leaf=True), Budget(pages=1))
