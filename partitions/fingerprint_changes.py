@@ -30,7 +30,8 @@ MEANINGS = {
     "new",
     "units": "units with other names are new and are read from the start; rows of the old units stay in the table",
     "from": "windows start at other instants: a window that starts where an old one did counts as loaded, all others are read again",
-    "window": "windows have another length: a window that starts where an old one did counts as loaded, all others are read again",
+    "window": "windows have another length: a window that starts where an old one did counts as loaded (not beside sql or transform),"
+    " all others are read again",
     "timezone": "days start at other instants: a window that starts where an old one did counts as loaded, all others are read again;"
     " times without a zone now mean other instants",
     "engine": "another engine keeps another state: the watermark cannot be used, only reset",

@@ -29,6 +29,7 @@ def migrate_state(
     now: datetime,
     *,
     tagged: bool = False,
+    has_step: bool = False,
     before: WindowState | None = None,
 ) -> WindowState:
     """Return the state under a new definition.
@@ -38,6 +39,9 @@ def migrate_state(
     failed, waits or was cut short may no longer start a window. So a window that keeps a high and holds
     such work is read again from its start.
 
+    A step, ``sql`` or ``transform``, may make the rows of a window as a whole, such as its sum. Then a window
+    that keeps a high is read again from its start, too, unless it is cut as before.
+
     If rows are known only by the start of their window, a window keeps its high only if it is cut as
     before. The rows of all other windows are old, and are deleted when their time is read again.
 
@@ -46,6 +50,7 @@ def migrate_state(
         definition: the new definition.
         now: the clock, aware.
         tagged: whether rows tell their window only by its start.
+        has_step: whether a step makes the rows from those of the source.
         before: the newest state, whose rows are in the table; None if ``state`` tells them, too.
 
     Raises:
@@ -60,7 +65,7 @@ def migrate_state(
     if tagged:
         _check_timed(state, before)
         state = recut_state(state, before, windows, definition.time_range.start(now))
-    migration = _Migration(state, windows)
+    migration = _Migration(state, windows, has_step)
     whole = [units for unit in state.units for units in migration.reread_windows(unit)]
     grows = {unit: starts for unit in state.units if (starts := migration.newly_open_starts(unit))}
     if not whole and not migration.moved and not grows:
@@ -90,6 +95,7 @@ def _check_timed(*states: WindowState | None) -> None:
 class _Migration:
     state: WindowState
     windows: Windows
+    has_step: bool
 
     def __post_init__(self) -> None:
         self._unit_due = DueFinder(self.state, self.windows, Cutoffs(None, 0, 0))
@@ -106,11 +112,10 @@ class _Migration:
         covered = self._covered(unit)
         again = []
         for first, after, high in self._unit_due.loaded_ranges(unit):
-            # It was loaded as a shorter window, and the rest of its time is not all loaded.
-            if (
-                high is not None
-                and high < self.windows.ends[first]
-                and subtract([self.windows[first]], covered)
+            # It was loaded as a shorter window, and the rest of its time is not all loaded; or rows were made of another stretch.
+            if high is not None and (
+                self.has_step
+                or (high < self.windows.ends[first] and subtract([self.windows[first]], covered))
             ):
                 waiting.add(first)
             again += [index for index in range(first, after) if index in waiting]

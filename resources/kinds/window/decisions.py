@@ -50,7 +50,14 @@ class WindowRules(StateRules):
             WindowState.of(deserialise(text)),
             state_of(WindowState, dataflow, last) if last else None,
         )
-        migrated = migrate_state(state, dataflow.window, now, tagged=dataflow.tagged, before=before)
+        migrated = migrate_state(
+            state,
+            dataflow.window,
+            now,
+            tagged=dataflow.tagged,
+            has_step=dataflow.sql is not None or dataflow.transform is not None,
+            before=before,
+        )
         return serialise(migrated.watermark())
 
     def watermark_from_rows(self) -> None:

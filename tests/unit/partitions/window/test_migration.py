@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -64,6 +65,26 @@ def test_a_day_that_failed_within_a_month_has_the_month_read_anew() -> None:
         (B, day("03-01"), day("03-01"), "new"),
     ]
     assert after.reread_whole == {}
+
+
+@pytest.mark.parametrize(("window", "changed"), [("weekly", "daily"), ("daily", "weekly")])
+def test_a_step_makes_a_window_that_is_cut_otherwise_be_read_from_its_start(
+    window: str, changed: str
+) -> None:
+    """The sum of a week is no sum of its first day, and the other way round."""
+    begin = datetime(2020, 1, 13, tzinfo=UTC)
+    state, _ = run(defined(window, "2020-01-06"), WindowState(), begin)
+    without = migrate_state(state, defined(changed, "2020-01-06"), begin)
+    migrated = migrate_state(state, defined(changed, "2020-01-06"), begin, has_step=True)
+    first = day("01-07") if changed == "daily" else day("01-13")
+    assert (without.reread_whole, migrated.reread_whole) == (
+        {},
+        {unit: [[day("01-06"), first]] for unit in (A, B)},
+    )
+    _, works = run(defined(changed, "2020-01-06"), migrated, begin)
+    assert read(works, A) == [(day("01-06"), day("01-13"))]
+    same = migrate_state(state, defined(window, "2020-01-06"), begin, has_step=True)
+    assert same.reread_whole == {}
 
 
 def test_days_that_were_never_loaded_within_a_month_have_it_read_anew() -> None:
