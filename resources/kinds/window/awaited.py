@@ -46,7 +46,7 @@ def find_awaited(
     """
     if not dataflow.watermark.waits_for_upstream:
         return find_waits(dataflow, stores.lineage, stores.log, stores.table)
-    of_source = _makers(stores, dataflow.source.lake_table or "")
+    of_source = _makers(stores, dataflow, dataflow.source.lake_table or "")
     if not any(isinstance(maker.watermark, WindowWatermark) for maker in of_source):
         return find_column_bound(dataflow, of_source, stores.log, stores.table, now)
     column = dataflow.source.row_columns.window or ""
@@ -55,7 +55,7 @@ def find_awaited(
         _check_zone(stores, dataflow, maker, column)
         makers.append(_maker(stores, maker, state, now, shared_names(dataflow, maker)))
     for name, column in dataflow.window.wait_for.items():
-        for maker in _makers(stores, dataflow.inputs[name]):
+        for maker in _makers(stores, dataflow, dataflow.inputs[name]):
             _check_zone(stores, dataflow, maker, column)
             makers.append(_maker(stores, maker, state, now, {}))
     return UpstreamTables(tuple(makers), dataflow.zone)
@@ -104,13 +104,24 @@ def _ledger(
     return ledger(definition, state, units, now, dataflow=dataflow.name, not_ready=windows.gaps)
 
 
-def _makers(stores: Stores, table: str) -> list[Dataflow]:
-    """Return the dataflows whose own table it is."""
-    return [
-        maker
-        for maker in stores.lineage.makers(table)
-        if isinstance(maker, Dataflow) and maker.table == table
-    ]
+def _makers(stores: Stores, reader: Dataflow, table: str) -> list[Dataflow]:
+    """Return the dataflows whose own table it is.
+
+    Raises:
+        PlanError: code ``unknown_upstream``: the file of one of them has errors.
+    """
+    makers = []
+    for maker in stores.lineage.makers(table):
+        if maker.table != table:
+            continue
+        if not isinstance(maker, Dataflow):
+            raise PlanError(
+                f"dataflow {reader.name}: expected to know what {maker.name} has loaded into {table}, which windows wait for, found errors"
+                " in its file: `strandline validate` lists them",
+                code="unknown_upstream",
+            )
+        makers.append(maker)
+    return makers
 
 
 def _maker(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +14,11 @@ from deltalake import write_deltalake
 
 from partitions.errors import PlanError
 from partitions.instants import HOUR
+from partitions.lineage import Lineage
 from partitions.request import Forced, WorkUnitSelection
 from partitions.sentinels import canonical, serialise
+from platform_assets.project.project import DataflowNames
+from resources.kinds.window.unit_ledger import unit_ledger
 from resources.kinds.window.upstream_loads import NO_ENTRY, loaded_since, position_of
 from resources.watermarks.entry import next_entry
 from tests.support.chained import Chain, at, key_of
@@ -175,6 +180,18 @@ def test_times_without_zone_need_the_zone_of_the_hours(
     ) as refused:
         chain.plan("days")
     assert refused.value.code == "other_zone"
+
+
+def test_nothing_counts_as_complete_while_the_file_of_a_dataflow_above_has_errors(chain: Chain) -> None:
+    """Of two dataflows that load a table, the one without errors is not all that it needs."""
+    chain.now = at(49)
+    chain.run("hours")
+    broken = DataflowNames("more", "bronze/hours", "bronze/hours")
+    platform = replace(chain.platform(), lineage=Lineage([*chain.flows.values(), broken]))
+    for look in (platform.plan, partial(unit_ledger, platform)):
+        with pytest.raises(PlanError, match="found errors in its file: `strandline validate`") as refused:
+            look(chain.flows["days"], chain.now)
+        assert refused.value.code == "unknown_upstream"
 
 
 def test_days_wait_for_an_input_and_read_it_at_the_version_that_is_complete(chain: Chain) -> None:
