@@ -31,9 +31,9 @@ from deltalake import DeltaTable
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources.dagster.io_managers import Load, WatermarkIOManager
+from resources.dagster.io_managers import PLAN_TAG, Load, WatermarkIOManager
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import UnreportedEntries, find_unreported
+from resources.dagster.unreported_entries import DATAFLOW_TAG, UnreportedEntries, find_unreported
 from resources.outcome import Step
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
@@ -411,6 +411,17 @@ class TestARunThatDiedBeforeItCouldTell:
         assert not run(feed, instance=instance, observer=killed_at(Step.PLANNED, 1)).success
         assert run(feed, instance=instance).success
         assert find_unreported(instance, feed.platform.log, NAME, "another", 2) == UnreportedEntries()
+
+
+def test_a_run_that_nobody_has_planned_is_tagged_with_its_own_plan(feed: Feed, tmp_path: Path) -> None:
+    feed.put("1.ndjson", 1)
+    with DagsterInstance.local_temp(str(tmp_path)) as instance:
+        assert run(feed, instance=instance).success
+        (record,) = instance.get_runs()
+        assert (record.tags[DATAFLOW_TAG], record.tags[PLAN_TAG]) == (
+            NAME,
+            "1 file to start with, in 1 slice",
+        )
 
 
 def test_what_the_command_line_has_loaded_without_dagster_is_not_told_for_it(feed: Feed) -> None:
