@@ -170,6 +170,8 @@ def _check_spark_and_commits(project: Project) -> Iterator[PartCheck]:
     """Start Spark, and check commits to S3 if the lake is there."""
     spark = _run_check("spark", lambda: _check_spark(engine_of_project(project)), _GET_JARS)
     yield spark
+    if spark.ok and project.spark_settings.remote:
+        yield _run_check("jars", lambda: _check_jars(engine_of_project(project)), _GET_JARS)
     if spark.ok and _is_on_s3(project):
         yield _run_check(
             "commits to S3",
@@ -285,20 +287,21 @@ def _is_on_s3(project: Project) -> bool:
 
 
 def _check_spark(engine: SparkEngine) -> str:
-    """Start Spark, and return its version, where it runs and its packages in a line.
+    """Start Spark, and return its version, where it runs and its packages in a line."""
+    version, packages = engine.session().version, ", ".join(engine.packages)
+    return f"Spark {version}, {engine.remote or f'{engine.master}, {packages}'}"
 
-    Raises:
-        ConfigurationError: a Connect server lacks jars.
-    """
-    session = engine.session()
-    missing = missing_packages(session, engine.packages) if engine.remote else []
+
+def _check_jars(engine: SparkEngine) -> str:
+    """Return the packages that a Connect server has for the project; raise if it lacks one."""
+    missing = missing_packages(engine.session(), engine.packages)
     if missing:
         raise ConfigurationError(
             f"Spark Connect server {engine.remote}: expected the jars of {', '.join(engine.packages)}, and it lacks "
             f"{', '.join(missing)}. Start it with the settings that `strandline packages` prints",
             choices=("strandline packages",),
         )
-    return f"Spark {session.version}, {engine.remote or engine.master}, {', '.join(engine.packages)}"
+    return f"the server has {', '.join(engine.packages)}"
 
 
 def _check_log_store(engine: SparkEngine) -> str:

@@ -26,9 +26,9 @@ def test_doctor_names_jars_that_a_server_lacks_and_packages_brings_them(tmp_path
     with connect_server(SparkEngine(cache=cache_folder()), tmp_path / "bare.log") as bare:
         feed = Feed(tmp_path / "project", SparkEngine(remote=bare), {"target": {"format": "iceberg"}})
         answer = feed.cli("doctor")
-        (spark,) = [check for check in answer.json["checks"] if check["check"] == "spark"]
-        assert (answer.code, spark["ok"], spark["todo"]) == (1, False, "strandline packages")
-        assert f"it lacks {ICEBERG_PACKAGE}." in spark["found"]
+        (jars,) = [check for check in answer.json["checks"] if check["check"] == "jars"]
+        assert (answer.code, jars["ok"], jars["todo"]) == (1, False, "strandline packages")
+        assert f"it lacks {ICEBERG_PACKAGE}." in jars["found"]
     settings = tmp_path / "spark.conf"
     settings.write_text(feed.text("packages"))
     with _server_of(settings, tmp_path / "server.log") as remote:
