@@ -158,6 +158,12 @@ def _refusal_of_column(reader: Dataflow, maker: Dataflow) -> Refusal | None:
             f"inputs beside {maker.table}, which is complete up to one time ({columns[0]} of {maker.name})",
             "no such key, or a source that a window dataflow loads",
         )
+    if maker.target.retention is not None:
+        return Refusal(
+            _TO,
+            f"to: upstream over {maker.table}, whose retention deletes rows: days that were not loaded before would count as complete without them",
+            f"no retention in {maker.name}, or to: -",
+        )
     return _refusal_of_load(_TO, maker, columns[0]) or _refusal_of_time(
         _COLUMN, reader.source.row_columns.window, maker, columns[0]
     )

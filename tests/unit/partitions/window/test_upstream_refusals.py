@@ -87,6 +87,12 @@ FOLDER = {"type": "files", "path": "./in/{start:%Y-%m-%d}", "format": "ndjson"}
         ),
         (
             reader(),
+            [maker(COLUMN, target={"load": "append", "retention": {"column": "at", "keep": "P30D"}})],
+            "whose retention deletes rows",
+            "no retention in flights",
+        ),
+        (
+            reader(),
             [maker(COLUMN, target={"load": "merge_upsert", "merge_keys": ["id"]})],
             "flights loads by merge_upsert",
             "or to: -",
