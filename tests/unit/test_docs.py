@@ -101,12 +101,17 @@ def test_every_block_of_yaml_is_a_valid_part_of_a_project(block: dict[str, Any],
     if source.get("table") == "silver/readings":
         (tmp_path / "dataflows/readings.yaml").write_text(yaml.safe_dump(STREAM | {"layer": "silver"}))
     if "to: upstream" in yaml.safe_dump(flow):
-        upstream = WINDOWS | {
-            "layer": "bronze",
-            "source": WINDOWS["source"] | {"window_column": source["window_column"]},
-            "target": {"load": "append", "table": source["table"]},
+        awaited = flow["watermark"].get("wait_for", {})
+        times = {source["table"]: source["window_column"]} | {
+            flow["inputs"][name]: column for name, column in awaited.items()
         }
-        (tmp_path / "dataflows/upstream.yaml").write_text(yaml.safe_dump(upstream))
+        for number, (table, column) in enumerate(times.items()):
+            upstream = WINDOWS | {
+                "layer": "bronze",
+                "source": WINDOWS["source"] | {"window_column": column},
+                "target": {"load": "append", "table": table},
+            }
+            (tmp_path / f"dataflows/upstream_{number}.yaml").write_text(yaml.safe_dump(upstream))
     assert [str(error) for error in load_project(tmp_path, environment={}).errors] == []
 
 

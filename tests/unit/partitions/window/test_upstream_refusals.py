@@ -87,7 +87,7 @@ FOLDER = {"type": "files", "path": "./in/{start:%Y-%m-%d}", "format": "ndjson"}
         ),
         (
             reader(),
-            [maker(COLUMN, target={"load": "append", "retention": {"column": "at", "keep": "P30D"}})],
+            [maker(COLUMN, target=REPLACED | {"retention": {"column": "at", "keep": "P30D"}})],
             "whose retention deletes rows",
             "no retention in flights",
         ),
