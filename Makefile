@@ -20,7 +20,7 @@ help: ## show this list
 setup: ## set up what is missing: virtual environment, Java, Spark's jars (the other targets run this first)
 	@sh scripts/setup.sh
 
-demo: setup ## load real data, let more arrive, load that too; every count is checked (two minutes)
+demo: setup ## load real data, let more arrive, load that too; every count is checked (a minute)
 	@$(VENV)/python -m scripts.demo $(ARGS)
 
 ui: setup ## open the Dagster UI with this project's dataflows
