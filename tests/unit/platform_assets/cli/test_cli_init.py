@@ -130,6 +130,16 @@ def test_settings_hold_the_connection_that_the_first_dataflow_uses(tmp_path: Pat
     ]
 
 
+def test_an_environment_needs_no_state_and_lake_beside_the_settings_that_it_writes(tmp_path: Path) -> None:
+    made(tmp_path / "shop")
+    without = load_project(tmp_path / "shop", environment={}).settings
+    assert (without.state, without.lake) == ("./.strandline/state", "./.strandline/lake")
+    put(tmp_path / "shop", "platform.dev.yaml", "format: parquet\n")
+    dev = load_project(tmp_path / "shop", env="dev", environment={})
+    assert dev.errors == []
+    assert (dev.settings.state, dev.settings.lake) == ("./.strandline/dev/state", "./.strandline/dev/lake")
+
+
 def test_the_definitions_that_it_writes_load(tmp_path: Path) -> None:
     made(tmp_path / "shop")
     names: dict[str, Any] = {"__file__": str(tmp_path / "shop/definitions.py")}
