@@ -203,9 +203,11 @@ class BadUnits(BadPart):
 
     code = "bad_units"
 
-    def __init__(self, message: str, *, part: str, units: Mapping[tuple[int | None, str], str]) -> None:
+    def __init__(
+        self, message: str, *, part: str, why: str, units: Mapping[tuple[int | None, str], str]
+    ) -> None:
         """Keep the work units at fault."""
-        super().__init__(message, part=part, why="; ".join(dict.fromkeys(units.values())))
+        super().__init__(message, part=part, why=why)
         self.units = dict(units)
 
 

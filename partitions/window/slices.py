@@ -13,6 +13,7 @@ from partitions.instants import as_datetime
 from partitions.path.source import SourceFile
 from partitions.plan import Size
 from partitions.sentinels import Watermark
+from partitions.window.alike_reasons import describe_failures
 from partitions.window.calendar_grid import Grid
 from partitions.window.extent import Extent
 from partitions.window.reasons import WHOLE
@@ -178,6 +179,16 @@ class WindowSlice:
     def failures(self) -> Mapping[tuple[TimeBound, str], str]:
         """Return the reasons of the work units that could not be read, by their keys."""
         return {unit.work.key: f"{unit.work.label(self.zone)}: {unit.error}" for unit in self.failed}
+
+    def failure_lines(self, owners: Mapping[tuple[TimeBound, str], WindowSlice]) -> Sequence[str]:
+        """Return a line for each kind of reason, with its work units.
+
+        Args:
+            owners: by key of a failed work unit, the slice that records it.
+        """
+        failed = {id(slice_): {unit.work.key: unit for unit in slice_.failed} for slice_ in owners.values()}
+        units = [failed[id(slice_)][key] for key, slice_ in owners.items()]
+        return [f"{works}: {why}" for works, why in describe_failures(units, self.zone)]
 
     def contains(self, bad: BadPart) -> bool:
         """Return whether this slice holds one of the bad work units."""

@@ -20,12 +20,12 @@ from typing import Any, Generic
 
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError, TooManyBadParts
 from partitions.path.bad_files import is_loaded, is_outdated
-from partitions.plan import Plan, is_repeat, pluralize
+from partitions.plan import Plan, Slice, is_repeat, pluralize
 from partitions.request import Forced, LateOnly, Replay, ReplayFiles
 from partitions.slow_slices import SlowSlices
 from resources.kinds.contract.planning import RunsAhead
 from resources.kinds.contract.reading import ReadsVersions, ReportsBatches
-from resources.kinds.contract.slices import SliceT
+from resources.kinds.contract.slices import GroupsFailures, SliceT
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import SHOWN, SKIPPED, BadPartPolicy
 from resources.loop.context import RunContext
@@ -365,15 +365,18 @@ class _RunExecution(Generic[SliceT]):
     def _failed_units(self) -> StrandlineError | None:
         """Return the error for work units that could not be read; None if all were. They hold nothing back."""
         outcome = self._outcome
-        unread: set[Any] = set()
+        unread: dict[Any, Slice] = {}
         for slice_ in (committed.slice for committed in outcome.committed if committed.slice):
             # a slice that another run began may have passed over what this one could read
-            unread |= set(slice_.failures)
-            unread -= set(slice_.keys)
+            unread |= dict.fromkeys(slice_.failures, slice_)
+            for key in slice_.keys:
+                unread.pop(key, None)
         if not unread:
             return None
-        reasons = [warning for warning in outcome.warnings if warning.startswith(SKIPPED)]
-        outcome.warnings = [warning for warning in outcome.warnings if warning not in reasons]
+        outcome.warnings = [warning for warning in outcome.warnings if not warning.startswith(SKIPPED)]
+        first = next(iter(unread.values()))
+        lines = first.failure_lines(unread) if isinstance(first, GroupsFailures) else first.failures.values()
+        reasons = [f"{SKIPPED} {line}" for line in lines]
         rest = pluralize(max(0, len(reasons) - SHOWN), "more reason")
         more = f"; and {rest} (strandline ledger {self._run.name})" if len(reasons) > SHOWN else ""
         return SourceError(

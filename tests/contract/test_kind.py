@@ -110,7 +110,7 @@ class _Window(Subject):
 
     def bad(self, slice_: Any) -> BadPart:
         work = slice_.works[0]
-        return BadUnits("it is torn", part="work", units={work.key: "torn"})
+        return BadUnits("it is torn", part="work", why="torn", units={work.key: "torn"})
 
 
 class _Column(Subject):

@@ -32,7 +32,8 @@ from platform_assets.kinds.profile import (
 )
 from platform_assets.kinds.window.ledger import unit_ledger_page
 from platform_assets.kinds.window.words import reach_in_words
-from resources.kinds.window.explaining import explain_windows, failing_work
+from resources.kinds.window.explaining import explain_windows
+from resources.kinds.window.failing_work import failing_work
 from resources.kinds.window.unit_ledger import unit_ledger
 from resources.outcome import Outcome
 from resources.platform.platform import Platform

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from partitions.plan import Slice
 
@@ -17,6 +18,15 @@ class MayReadNothing(Protocol):
     @property
     def reads_nothing(self) -> bool:
         """Whether this slice does not read its source."""
+        ...
+
+
+@runtime_checkable
+class GroupsFailures(Protocol):
+    """A slice that tells the failed parts of several slices by their reasons."""
+
+    def failure_lines(self, owners: Mapping[Any, Any], /) -> Sequence[str]:
+        """Return a line for each kind of reason; ``owners`` has the slice of each failed part, by key."""
         ...
 
 

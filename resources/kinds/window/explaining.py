@@ -10,25 +10,26 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.instants import as_datetime, milliseconds
 from partitions.intervals import Interval, intersect, subtract
-from partitions.pauses import retry_pause
 from partitions.plan import Plan, pluralize
 from partitions.why_answer import LoadingEntry, Reason, Status, WhyAnswer
+from partitions.window.alike_reasons import describe_alike, kind_of_reason
 from partitions.window.asked_windows import AskedWindows, parse_asked_windows
 from partitions.window.ledger import Gap, UnitLedger
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
 from partitions.window.windows import Windows
-from partitions.window.work_outcomes import Failure, TimeBound
+from partitions.window.work_outcomes import TimeBound
 from partitions.window.work_unit import WorkUnit, describe_unit, describe_works
 from resources.kinds.window.awaited import ledger_of, windows_of
+from resources.kinds.window.failing_work import next_try_of
 from resources.kinds.window.opening import open_windows
 from resources.kinds.window.unit_lookup import units_of
 from resources.platform.opener import Opener
@@ -191,18 +192,20 @@ class _Explanation:
     def _reasons(self, missing: set[Key]) -> list[Reason]:
         """Return the reasons of work units that are not loaded, work units of one reason together."""
         works = {work.key: work for slice_ in self.plan.slices for work in slice_.works}
-        by_why: dict[tuple[int, str, str | None], list[Key]] = defaultdict(list)
+        by_why: dict[tuple[int, str], list[tuple[Key, str, str | None]]] = defaultdict(list)
         failed_by = _failing_runs(self.log, self.entry, self.dataflow, {*filter(self._failure, missing)})
-        for key in missing:
-            by_why[self._why(key, works.get(key))].append(key)
+        for key in sorted(missing, key=lambda key: (key[0] or 0, key[1])):
+            order, why, next_try = self._why(key, works.get(key))
+            by_why[order, kind_of_reason(why, key[1])].append((key, why, next_try))
         reasons = []
-        for (_, why, next_try), keys in sorted(by_why.items(), key=lambda item: (item[0][0], item[0][1])):
+        for _, alike in sorted(by_why.items()):
+            keys = [key for key, *_ in alike]
             runs = {failed_by.get(key) for key in keys}
             reasons.append(
                 Reason(
                     self._label(keys),
-                    why,
-                    next_try=next_try,
+                    describe_alike([why for _, why, _ in alike]),
+                    next_try=min(filter(None, (next_try for *_, next_try in alike)), default=None),
                     run_id=runs.pop() if len(runs) == 1 else None,
                     choices=(f"strandline run {self.dataflow.name}",) if works.keys() & set(keys) else (),
                 )
@@ -216,7 +219,7 @@ class _Explanation:
         if failure is not None and failure.attempts:
             times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
             error = failure.error or "no reason given"
-            return 0, f"failed {times}: {error}", _next_try(failure, self.now)
+            return 0, f"failed {times}: {error}", next_try_of(failure, self.now)
         if self.ledgers[unit].is_removed:
             return 4, "no longer a unit: nothing more of it is loaded", None
         if skip := next(self._skips_about(key), None):
@@ -362,38 +365,3 @@ def _part_in_words(keys: set[Key], dataflow: Dataflow) -> str:
         first if len(starts) == 1 else f"{pluralize(len(starts), 'window')} from {first}" if starts else ""
     )
     return " of ".join(filter(None, [windows, of_unit]))
-
-
-def failing_work(dataflow: Dataflow, entry: Entry | None, now: datetime) -> list[Reason]:
-    """Return the failed work units of the newest entry, those of one error together. Opens no source.
-
-    Args:
-        dataflow: the definition.
-        entry: the newest entry.
-        now: the clock, aware.
-    """
-    state = WindowState.of(entry.state() if entry else None)
-    by_error: dict[str, list[tuple[TimeBound, str, Failure]]] = defaultdict(list)
-    for unit, of_unit in state.failed.items():
-        for start, failure in of_unit.items():
-            if failure.attempts:
-                by_error[failure.error or "no reason given"].append((start, unit, failure))
-    reasons = []
-    for error, failures in sorted(by_error.items(), key=lambda item: -len(item[1])):
-        first = min(failures, key=lambda failed: (failed[0] or 0, failed[1]))
-        at = "" if first[0] is None else as_datetime(first[0], dataflow.zone).isoformat()
-        label = " of ".join(filter(None, [at, describe_unit(first[1])]))
-        more = f", the first {label}" if len(failures) > 1 else f" {label}"
-        next_try = min((_next_try(failure, now) or "" for *_, failure in failures), default="")
-        reasons.append(
-            Reason(f"{pluralize(len(failures), 'work unit')} failed{more}", error, next_try=next_try or None)
-        )
-    return reasons
-
-
-def _next_try(failure: Failure, now: datetime) -> str | None:
-    """Return when Dagster's sensor retries a failed work unit, ISO; a run by hand does not wait."""
-    if failure.at is None:
-        return None
-    at = as_datetime(failure.at, UTC) + timedelta(seconds=retry_pause(failure.attempts))
-    return max(at, now).isoformat(timespec="seconds")

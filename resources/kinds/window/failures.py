@@ -7,7 +7,13 @@ from datetime import tzinfo
 
 from partitions.errors import BadUnits
 from partitions.plan import pluralize
-from partitions.window.work_unit import WorkUnit, describe_works
+from partitions.spelling import first_few
+from partitions.window.alike_reasons import describe_failures
+from partitions.window.work_unit import FailedUnit, WorkUnit, describe_works
+
+_SHOWN = 20
+"""The most kinds of reasons that an error names."""
+
 
 Probe = Callable[[Sequence[WorkUnit]], str | None]
 """Reads some work units and nothing else; why that fails, or None. Raises if the source as a whole does not answer."""
@@ -44,13 +50,12 @@ def _failing(works: Sequence[WorkUnit], probe: Probe) -> Iterator[tuple[WorkUnit
 
 
 def bad_units(reasons: Mapping[WorkUnit, str], zone: tzinfo) -> BadUnits:
-    """Return the error that names work units: adjacent windows as one range, and each reason once."""
-    by_error: dict[str, list[WorkUnit]] = {}
-    for work, why in reasons.items():
-        by_error.setdefault(why, []).append(work)
-    descriptions = "; ".join(f"{describe_works(works, zone)}: {why}" for why, works in by_error.items())
+    """Return the error that names work units: adjacent windows as one range, and each kind of reason once."""
+    alike = describe_failures([FailedUnit(work, why) for work, why in reasons.items()], zone)
+    descriptions = first_few([f"{works}: {why}" for works, why in alike], _SHOWN, between="; ")
     return BadUnits(
         f"{pluralize(len(reasons), 'work unit')} cannot be read: {descriptions}",
         part=describe_works(list(reasons), zone),
+        why=first_few([why for _, why in alike], _SHOWN, between="; "),
         units={work.key: why for work, why in reasons.items()},
     )

@@ -210,6 +210,20 @@ class TestWindows:
         }
         assert not [reason for reason in document["reasons"] if reason["why"].endswith("loaded")]
 
+    def test_work_units_that_fail_alike_are_one_reason_with_an_example(self, project: Project) -> None:
+        newest = project.log.newest("flow")
+        assert newest is not None
+        failed = [(unit, day(at), f"no files in 2026-01-0{at}/{name}") for at in (3, 4) for unit, name in ((EWR, "EWR"), (JFK, "JFK"))]  # fmt: skip
+        state = WindowState.of(newest.state()).after([], failed, [], at=day(5))
+        project.append(kind="window", watermark=serialise(state.watermark()))
+        document = project.json()
+        assert next((reason["what"], reason["why"]) for reason in document["reasons"]) == (
+            "4 work units failed, the first 2026-01-03T00:00:00+00:00 of airport EWR",
+            "no files in 2026-01-03/EWR",
+        )
+        (reason,) = project.json("2026-01-04")["reasons"]
+        assert reason["why"] == "2 alike, such as: failed once: no files in 2026-01-04/EWR"
+
     def test_a_window_that_only_a_decision_counts_as_loaded_says_so(self, project: Project) -> None:
         newest = project.log.newest("flow")
         assert newest is not None

@@ -51,3 +51,11 @@ def test_windows_that_follow_each_other_are_told_as_one_range_and_each_reason_on
         " [1970-01-01T00:00:00+00:00, 1970-01-02T00:00:00+00:00) u a: torn"
     )
     assert error.units[0, UNITS[0]] == "torn"
+
+
+def test_an_error_names_at_most_twenty_kinds_of_reasons_and_counts_the_others() -> None:
+    words = [chr(ord("a") + number) * 3 for number in range(25)]
+    error = bad_units(dict(zip(WORKS, words, strict=False)), UTC)
+    assert error.why == f"{'; '.join(words[:20])} and 5 more"
+    assert error.message.endswith(") u b: ttt and 5 more")
+    assert len(error.units) == 25
