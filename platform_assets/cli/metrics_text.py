@@ -86,6 +86,8 @@ _FIGURES: Sequence[_Figure] = (
     _Figure("new_data", "Whether the next run would load something (1) or nothing (0).", _has_work),
     _Figure("waiting_files", "New files that wait for a run.", _waiting("files")),
     _Figure("waiting_work_units", "Due work units that wait for a run.", _waiting("work_units")),
+    _Figure("failed_work_units", "Work units that failed, and are tried again.", _waiting("failed_units")),
+    _Figure("upstream_waiting_work_units", "Work units that wait for their upstream to be complete.", _waiting("waiting_for_upstream")),
     _Figure("waiting_rows", "Rows of a stream that wait for its global watermark.", lambda document: document.get("buffered")),
     _Figure("late_files", "Late files that wait.", _set_aside("late", rows=False)),
     _Figure("late_rows", "Late rows of a stream since its start.", _set_aside("late", rows=True)),

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+WINDOWS = (
+    "source: {type: jdbc, connection: erp, table: public.a, window_column: at}\n"
+    "watermark: {type: window, definition: [{name: day, type: datetime, range: {from: '2026-01-01', to: '2026-01-04'}}], window: daily}\n"
+    "target: {load: merge_overwrite, replace_by_watermark: true}\n"
+)
+"""A dataflow with a window watermark, over a database."""
+
 FILES = "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
 """A dataflow over files."""
 

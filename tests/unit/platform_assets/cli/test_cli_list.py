@@ -24,13 +24,8 @@ from resources.watermarks import holder
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, Holder, Intent, next_entry
 from resources.watermarks.log import WatermarkLog
-from tests.support.projects import FILES, project_of
+from tests.support.projects import FILES, WINDOWS, project_of
 
-WINDOWS = (
-    "source: {type: jdbc, connection: erp, table: public.a, window_column: at}\n"
-    "watermark: {type: window, definition: [{name: day, type: datetime, range: {from: '2026-01-01', to: '2026-01-04'}}], window: daily}\n"
-    "target: {load: merge_overwrite, replace_by_watermark: true}\n"
-)
 NOW = "2026-06-01T00:00:00+00:00"
 
 

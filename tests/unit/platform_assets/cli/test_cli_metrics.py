@@ -19,7 +19,7 @@ from partitions.sentinels import serialise
 from partitions.stream.state import Segment, Split, StreamState
 from platform_assets.cli import main
 from platform_assets.cli.metrics_gathering import serve_metrics
-from platform_assets.cli.metrics_text import METRICS
+from platform_assets.cli.metrics_text import METRICS, families
 from platform_assets.project import load_project
 from resources.connections.places import Place
 from resources.notes.last_run import note_attempt
@@ -27,7 +27,7 @@ from resources.outcome import Outcome
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, next_entry
 from resources.watermarks.log import WatermarkLog
-from tests.support.projects import FILES, project_of
+from tests.support.projects import FILES, WINDOWS, project_of
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 MARK = NOW.timestamp()
@@ -159,6 +159,30 @@ def test_a_stream_has_lags_by_event_time_and_its_waiting_rows(project: Path, log
     names = ("lag_seconds", "event_lag_seconds", "waiting_rows", "late_rows", "quarantined_rows")
     assert [values.get(name) for name in names] == [4 * 3600, 2 * 3600, 4, 0, 0]
     assert "quarantined_files" not in values
+
+
+def test_windows_count_failed_work_units_and_those_that_wait_for_their_upstream(
+    project: Path, log: WatermarkLog
+) -> None:
+    settings = "state: ./state\nlake: ./lake\nconnections: {erp: {type: jdbc, url: 'jdbc:postgresql://h/d', user: u}}\n"
+    (project / "platform.yaml").write_text(settings)
+    (project / "dataflows/good.yaml").write_text(WINDOWS)
+    day, first = 86_400_000, 1_767_225_600_000
+    failed = {str(first + day * number): [1, "no", 1] for number in (1, 2)}
+    watermark = {"grid": "daily UTC", "units": {"{}": [[first, first + day]]}, "failed": {"{}": failed}}
+    append(log, kind="window", watermark=json.dumps(watermark))
+    values = of(metrics(project), "good")
+    assert (values["failed_work_units"], values["upstream_waiting_work_units"]) == (2, 0)
+
+
+def test_figures_of_work_units_are_those_of_list() -> None:
+    waiting = {"work_units": 3, "failed_units": 2, "waiting_for_upstream": 5, "why": None}
+    document = {"dataflow": "days", "kind": "window", "target": "gold/days", "waiting": waiting}
+    figures = {
+        metric.name: [sample.value for sample in metric.samples] for metric in families([document], 0, 0)
+    }
+    names = ("waiting_work_units", "failed_work_units", "upstream_waiting_work_units")
+    assert [figures[f"strandline_{name}"] for name in names] == [[3], [2], [5]]
 
 
 def test_each_metric_has_a_line_in_the_reference(project: Path) -> None:
