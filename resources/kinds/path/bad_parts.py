@@ -13,6 +13,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, BadPart, TooManyBadParts
 from partitions.path.bad_files import TOO_MANY_BAD_FILES, BadFileCount, is_skipped
 from partitions.path.slices import PathSlice
+from partitions.spelling import first_few
 from resources.kinds.contract.bad_parts import BadParts, SetsAside, SetsRecordsAside
 from resources.sources.files.checked import BadRecord
 from resources.sources.files.source import FileSource
@@ -23,6 +24,9 @@ from resources.watermarks.quarantine_list import read_quarantine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_NAMED = 10
+"""The most bad files that an error names."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +130,16 @@ class PathBadParts(BadParts[PathSlice], SetsAside[PathSlice], SetsRecordsAside[P
 
 
 def _too_many_error(dataflow: Dataflow, bad: Sequence[BadPart], count: BadFileCount) -> TooManyBadParts:
-    """Return the error of a slice with too many bad files, with the first one's reason and what to do."""
-    first = bad[0]
+    """Return the error that names up to ten bad files, the first one's reason, and what to do."""
+    first, *rest = bad
+    others = (
+        f" The other bad files are {first_few([other.part for other in rest], _NAMED - 1)}." if rest else ""
+    )
     changed = "If their format has changed, correct source.options or set target.schema_mode."
     wrong = "If the definition is wrong, correct source.format, source.schema or source.options."
     return TooManyBadParts(
         f"dataflow {dataflow.name}: {count.describe(dataflow.max_bad_files)}. The slice is not loaded, and "
-        f"nothing is put in quarantine. The first bad file is {first.part}: {first.why}. Repair or remove these "
+        f"nothing is put in quarantine. The first bad file is {first.part}: {first.why}.{others} Repair or remove these "
         f"files. {wrong if count.is_first else changed} To quarantine them all the same, set max_bad_files: "
         f"{count.in_a_row}",
         parts=bad,
