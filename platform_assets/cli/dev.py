@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -151,7 +152,19 @@ class DevProcesses:
         web = ("dagster_webserver", "-w", str(workspace), "-h", host, "-p", str(port))
         self._start("webserver", web, environment, folder)
         self._await(lambda: _listens(_family(host), (host, port)))
-        _say(f"Dagster UI: http://{host}:{port}\nCtrl-C stops all of them")
+        _say(f"Dagster UI: http://{host}:{port}")
+        self._say_exports(env)
+        _say("Ctrl-C stops all of them")
+
+    def _say_exports(self, env: str | None) -> None:
+        """Print what a second terminal exports, so that its runs use this Spark and show in the UI."""
+        remote = self._engine.url if self._engine is not None else os.environ.get(SPARK_REMOTE)
+        exports = {SPARK_REMOTE: remote, HOME: str(self.home.resolve()), ENV: env}
+        uses = "use this Spark and show in the UI" if remote else "show in the UI"
+        _say(f"runs in a second terminal {uses} after:")
+        for name, value in exports.items():
+            if value:
+                _say(f"  export {name}={shlex.quote(value)}")
 
     def restart_engine(self) -> None:
         """Restart a dead engine under the same address.

@@ -65,6 +65,33 @@ def test_a_dead_engine_starts_again_there(
     dev.end()
 
 
+def test_the_lines_to_export_bring_runs_of_a_second_terminal_to_this_engine_and_ui(
+    dev: DevProcesses, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dev._engine is not None
+    capsys.readouterr()
+    dev._say_exports("dev")
+    assert capsys.readouterr().out.splitlines() == [
+        "runs in a second terminal use this Spark and show in the UI after:",
+        f"  export STRANDLINE_SPARK_REMOTE={dev._engine.url}",
+        f"  export DAGSTER_HOME={tmp_path}",
+        "  export STRANDLINE_ENV=dev",
+    ]
+    dev.end()
+
+
+def test_with_a_server_of_the_settings_only_the_folder_of_runs_is_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("STRANDLINE_SPARK_REMOTE", raising=False)
+    home = tmp_path / "my runs"
+    DevProcesses(home, lambda: False)._say_exports(None)
+    assert capsys.readouterr().out.splitlines() == [
+        "runs in a second terminal show in the UI after:",
+        f"  export DAGSTER_HOME='{home}'",
+    ]
+
+
 def test_an_engine_that_dies_again_and_again_is_an_error(dev: DevProcesses, time: Time) -> None:
     for _ in range(3):
         time.now += 60
