@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+
+from platform_assets.installation import ROOT
+from platform_assets.project import load_project
+from tests.support.projects import project_of
 
 if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
@@ -196,3 +202,13 @@ def test_an_invalid_combination_is_refused_at_its_key(
     refused = make(text, platform=ERP).errors
     assert [(error.line, error.key, error.actual, error.expected) for error in refused] == errors
     assert {error.file for error in refused} == {"dataflows/flow.yaml"}
+
+
+def test_the_page_about_chains_shows_days_over_hourly_files_that_a_project_accepts(tmp_path: Path) -> None:
+    page = (ROOT / "docs/how-to/chains.md").read_text()
+    section = page.split("### Days over hourly files")[1].split("###")[0]
+    blocks = re.findall(r"```yaml\n# dataflows/(\w+)\.yaml\n(.*?)```", section, re.DOTALL)
+    project = load_project(project_of(tmp_path, **dict(blocks)), environment={})
+    assert (project.errors, sorted(project.dataflows)) == ([], ["clicks", "counted"])
+    counted = project.dataflows["counted"]
+    assert (counted.tagged, counted.source.row_columns.window) == (False, "_window_start")
