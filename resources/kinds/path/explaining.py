@@ -23,6 +23,8 @@ from partitions.path.source import SourceFile
 from partitions.plan import Plan, pluralize
 from partitions.spelling import nearest_name
 from partitions.why_answer import LoadingEntry, Reason, WhyAnswer
+from resources.decisions.reasons import DECISION_REASONS
+from resources.kinds.path.file_decisions import CAME_LATE
 from resources.kinds.path.opening import path_planning
 from resources.kinds.path.sweep import unhandled
 from resources.listing import stat_files
@@ -111,7 +113,8 @@ class _FileExplanation:
         if quarantined.released:
             return self._answer("due", "released from quarantine: the next run loads it", record)
         release = f"strandline files release {self.dataflow.name} {shlex.quote(self.path)}"
-        return self._answer("quarantined", f"in quarantine: {quarantined.reason}", record, release)
+        summary = f"in quarantine: {_with_remedy(quarantined.reason, 'it')}"
+        return self._answer("quarantined", summary, record, release)
 
     def _handled(self, record: IngestedFile) -> WhyAnswer:
         """Return the answer for a file that an entry has loaded, or skipped with a reason."""
@@ -212,6 +215,8 @@ class _FileExplanation:
         """Return the entry that handled the file; None if the log no longer has it."""
         with suppress(StrandlineError):
             entry = self.opener.log.entry(self.dataflow.name, record.number)
+            is_left_out = record.reason not in (None, *DECISION_REASONS)  # its rows are of other files
+            others = f"with {pluralize(entry.files - 1, 'other file')}" if entry.files > 1 else ""
             return LoadingEntry(
                 entry.number,
                 entry.time,
@@ -219,7 +224,8 @@ class _FileExplanation:
                 entry.rows,
                 entry.run_id,
                 entry.table_version,
-                f"with {pluralize(entry.files - 1, 'other file')}" if entry.files > 1 else "",
+                "left the file out" if is_left_out else others,
+                0 if is_left_out else None,
             )
         return None
 
@@ -233,10 +239,16 @@ def unloaded_files(log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, n
     for reason, paths in by_reason.items():
         label = pluralize(len(paths), "file")
         choice = f"strandline files release {dataflow.name} {shlex.quote(paths[0])}"
-        reasons.append(Reason(f"{label} in quarantine, such as {paths[0]}", reason, choices=(choice,)))
+        why = _with_remedy(reason, "it" if len(paths) == 1 else "them")
+        reasons.append(Reason(f"{label} in quarantine, such as {paths[0]}", why, choices=(choice,)))
     if (late := unhandled(log, dataflow, entry, now)).count:
         named = f", such as {late.files[0].path}" if late.files else ""
         label = f"{pluralize(late.count, 'late file')}{named}"
         choice = f"strandline late {dataflow.name}"
         reasons.append(Reason(label, _POLICY[dataflow.late_files], choices=(choice,)))
     return reasons
+
+
+def _with_remedy(reason: str, which: str) -> str:
+    """Return why files are in quarantine, and what to do before their release; a late file is not bad."""
+    return reason if reason == CAME_LATE else f"{reason}. Repair {which} at the source, then release {which}"
