@@ -45,7 +45,8 @@ class Reason:
         what: the part, as a user knows it.
         why: the reason, in words.
         since: when it began, ISO in UTC; None if unknown.
-        next_try: when it is tried next, ISO; None if nothing is scheduled, or nobody knows.
+        next_try: when Dagster's sensor tries it next, ISO; None if it does not wait, or nobody knows.
+        due_since: when the pause after a failure was over, ISO; None if it is not, or nothing waited.
         run_id: the run that failed; None if none did, or it is unknown.
         choices: commands that help.
     """
@@ -54,6 +55,7 @@ class Reason:
     why: str
     since: str | None = None
     next_try: str | None = None
+    due_since: str | None = None
     run_id: str | None = None
     choices: tuple[str, ...] = ()
 
@@ -62,7 +64,13 @@ class Reason:
         """The reason as one line for people."""
         since = f", since {time_text(self.since)}" if self.since else ""
         run = f", run {self.run_id[:8]}" if self.run_id else ""
-        next_try = f"; Dagster tries it again at {time_text(self.next_try)}" if self.next_try else ""
+        next_try = (
+            f"; Dagster's sensor, if it is on, tries it again at {time_text(self.next_try)}"
+            if self.next_try
+            else f"; due since {time_text(self.due_since)}"
+            if self.due_since
+            else ""
+        )
         return f"{self.what}: {_shortened(self.why)}{since}{run}{next_try}"
 
     def as_json(self) -> dict[str, Any]:
@@ -72,6 +80,7 @@ class Reason:
             "why": self.why,
             "since": self.since,
             "next_try": self.next_try,
+            "due_since": self.due_since,
             "run_id": self.run_id,
             "choices": list(self.choices),
         }

@@ -147,9 +147,9 @@ class _WhyNow:
             f"the last attempt {attempt.status}{looks}",
             strip_dataflow(self.dataflow.name, attempt.error["message"]),
             attempt.failing_since or attempt.time,
-            self.next_run.tried_at,
-            attempt.run_id,
-            tuple(attempt.error["choices"]),
+            next_try=None if self.next_run.idle_sensors else self.next_run.tried_at,
+            run_id=attempt.run_id,
+            choices=tuple(attempt.error["choices"]),
         )
 
     def _upstream(self) -> Iterator[Reason]:
@@ -174,7 +174,11 @@ class _WhyNow:
         if not is_its_own or not isinstance(profile, TellsUnloaded):
             return ()
         reasons = profile.unloaded(self.platform.log, self.dataflow, self.entry, self.now)
-        return [replace(reason, choices=reason.choices[:1]) for reason in reasons]
+        is_off = bool(self.next_run.idle_sensors)  # then nobody tries it at that time
+        return [
+            replace(reason, choices=reason.choices[:1], next_try=None if is_off else reason.next_try)
+            for reason in reasons
+        ]
 
     def _rest(self) -> Iterator[Reason]:
         """Yield the holder of the next number, sensors that are off, skips of the plan, and deletes in force."""

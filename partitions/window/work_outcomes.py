@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from partitions.pauses import remaining_pause
+from partitions.instants import as_datetime
+from partitions.pauses import remaining_pause, retry_pause
 from partitions.window.calendar_grid import Grid
 
 TimeBound = int | None
@@ -32,6 +34,24 @@ class Failure(NamedTuple):
     def wait(self, now: int) -> float:
         """Return the seconds until the pause is over."""
         return 0.0 if self.at is None else remaining_pause(self.attempts, self.at / 1000, now / 1000)
+
+    @property
+    def pause_end(self) -> datetime | None:
+        """When the pause of Dagster's sensor after it ends; None if its time is unknown."""
+        if self.at is None:
+            return None
+        return as_datetime(self.at, UTC) + timedelta(seconds=retry_pause(self.attempts))
+
+
+def next_try_of(failures: Iterable[Failure], now: datetime) -> dict[str, str]:
+    """Return when Dagster's sensor first retries failed work units, ISO; a run by hand does not wait.
+
+    ``due_since`` if that is over, else ``next_try``; nothing if the times of the failures are unknown.
+    """
+    first = min(filter(None, (failure.pause_end for failure in failures)), default=None)
+    if first is None:
+        return {}
+    return {"next_try" if first > now else "due_since": first.isoformat(timespec="seconds")}
 
 
 class LoadedUnit(NamedTuple):

@@ -26,10 +26,9 @@ from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
 from partitions.window.windows import Windows
-from partitions.window.work_outcomes import TimeBound
+from partitions.window.work_outcomes import Failure, TimeBound, next_try_of
 from partitions.window.work_unit import WorkUnit, describe_unit, describe_works
 from resources.kinds.window.awaited import ledger_of, windows_of
-from resources.kinds.window.failing_work import next_try_of
 from resources.kinds.window.opening import open_windows
 from resources.kinds.window.unit_lookup import units_of
 from resources.platform.opener import Opener
@@ -185,50 +184,52 @@ class _Explanation:
         return {work.key for slice_ in self.plan.slices for work in slice_.works}
 
     def _failure(self, key: Key) -> str | None:
+        failure = self._failed_work(key)
+        return failure.error or "no reason given" if failure else None
+
+    def _failed_work(self, key: Key) -> Failure | None:
         start, unit = key
         failure = self.state.failed.get(unit, {}).get(start)
-        return failure.error or "no reason given" if failure and failure.attempts else None
+        return failure if failure and failure.attempts else None
 
     def _reasons(self, missing: set[Key]) -> list[Reason]:
         """Return the reasons of work units that are not loaded, work units of one reason together."""
         works = {work.key: work for slice_ in self.plan.slices for work in slice_.works}
-        by_why: dict[tuple[int, str], list[tuple[Key, str, str | None]]] = defaultdict(list)
+        by_why: dict[tuple[int, str], list[tuple[Key, str]]] = defaultdict(list)
         failed_by = _failing_runs(self.log, self.entry, self.dataflow, {*filter(self._failure, missing)})
         for key in sorted(missing, key=lambda key: (key[0] or 0, key[1])):
-            order, why, next_try = self._why(key, works.get(key))
-            by_why[order, kind_of_reason(why, key[1])].append((key, why, next_try))
+            order, why = self._why(key, works.get(key))
+            by_why[order, kind_of_reason(why, key[1])].append((key, why))
         reasons = []
         for _, alike in sorted(by_why.items()):
-            keys = [key for key, *_ in alike]
+            keys = [key for key, _ in alike]
             runs = {failed_by.get(key) for key in keys}
             reasons.append(
                 Reason(
                     self._label(keys),
-                    describe_alike([why for _, why, _ in alike]),
-                    next_try=min(filter(None, (next_try for *_, next_try in alike)), default=None),
+                    describe_alike([why for _, why in alike]),
                     run_id=runs.pop() if len(runs) == 1 else None,
                     choices=(f"strandline run {self.dataflow.name}",) if works.keys() & set(keys) else (),
+                    **next_try_of(filter(None, map(self._failed_work, keys)), self.now),
                 )
             )
         return reasons
 
-    def _why(self, key: Key, planned: WorkUnit | None) -> tuple[int, str, str | None]:
-        """Return the order, the reason and the next try of a work unit that is not loaded."""
+    def _why(self, key: Key, planned: WorkUnit | None) -> tuple[int, str]:
+        """Return the order and the reason of a work unit that is not loaded."""
         start, unit = key
-        failure = self.state.failed.get(unit, {}).get(start)
-        if failure is not None and failure.attempts:
+        if (failure := self._failed_work(key)) is not None:
             times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
-            error = failure.error or "no reason given"
-            return 0, f"failed {times}: {error}", next_try_of(failure, self.now)
+            return 0, f"failed {times}: {failure.error or 'no reason given'}"
         if self.ledgers[unit].is_removed:
-            return 4, "no longer a unit: nothing more of it is loaded", None
+            return 4, "no longer a unit: nothing more of it is loaded"
         if skip := next(self._skips_about(key), None):
-            return 1, skip, None
+            return 1, skip
         gaps = self._gaps_of(key) if start is not None else []
         why = gaps[0].why if gaps else "never loaded"
         if planned is not None:
-            return 2, f"{why}; the next run loads it ({planned.reason})", None
-        return 3, why, None
+            return 2, f"{why}; the next run loads it ({planned.reason})"
+        return 3, why
 
     def _skips_about(self, key: Key) -> Iterator[str]:
         """Yield why the plan leaves a work unit out, such as what it waits for."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from partitions.dataflow import Dataflow
 from partitions.instants import as_datetime
-from partitions.pauses import retry_pause
 from partitions.plan import pluralize
 from partitions.why_answer import Reason
 from partitions.window.alike_reasons import kind_of_reason
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import Failure, TimeBound
+from partitions.window.work_outcomes import Failure, TimeBound, next_try_of
 from partitions.window.work_unit import describe_unit
 from resources.watermarks.entry import Entry
 
@@ -37,20 +36,11 @@ def failing_work(dataflow: Dataflow, entry: Entry | None, now: datetime) -> list
         at = "" if first[0] is None else as_datetime(first[0], dataflow.zone).isoformat()
         label = " of ".join(filter(None, [at, describe_unit(first[1])]))
         more = f", the first {label}" if len(failures) > 1 else f" {label}"
-        next_try = min((next_try_of(failure, now) or "" for *_, failure in failures), default="")
         reasons.append(
             Reason(
                 f"{pluralize(len(failures), 'work unit')} failed{more}",
                 first[2].error or "no reason given",
-                next_try=next_try or None,
+                **next_try_of((failure for *_, failure in failures), now),
             )
         )
     return reasons
-
-
-def next_try_of(failure: Failure, now: datetime) -> str | None:
-    """Return when Dagster's sensor retries a failed work unit, ISO; a run by hand does not wait."""
-    if failure.at is None:
-        return None
-    at = as_datetime(failure.at, UTC) + timedelta(seconds=retry_pause(failure.attempts))
-    return max(at, now).isoformat(timespec="seconds")

@@ -151,7 +151,8 @@ class TestWindows:
             "what": "[2026-01-03T00:00:00+00:00, 2026-01-04T00:00:00+00:00) airport EWR",
             "why": "failed once: file 2026-01-03/EWR/a.ndjson is bad",
             "since": None,
-            "next_try": "2026-01-05T12:00:00+00:00",
+            "next_try": None,
+            "due_since": "2026-01-04T00:01:00+00:00",
             "run_id": "run-2",
             "choices": ["strandline run flow"],
         }
@@ -204,7 +205,8 @@ class TestWindows:
             "what": "1 work unit failed 2026-01-03T00:00:00+00:00 of airport EWR",
             "why": "file 2026-01-03/EWR/a.ndjson is bad",
             "since": None,
-            "next_try": "2026-01-05T12:00:00+00:00",
+            "next_try": None,
+            "due_since": "2026-01-04T00:01:00+00:00",
             "run_id": None,
             "choices": [],
         }
@@ -240,6 +242,18 @@ def test_the_pause_before_the_next_try_grows_with_the_failures(tmp_path: Path) -
     project.append(kind="window", watermark=serialise(state.watermark()))
     (reason,) = project.json("2026-01-01/EWR")["reasons"]
     assert (reason["why"], reason["next_try"]) == ("failed 3 times: bad", "2026-01-05T12:02:00+00:00")
+    assert reason["due_since"] is None
+    sentence = "failed 3 times: bad; Dagster's sensor, if it is on, tries it again at 2026-01-05 12:02:00 UTC"
+    assert sentence in project.text("2026-01-01/EWR")
+
+
+def test_once_the_pause_is_over_a_failed_window_is_due_since_then(tmp_path: Path) -> None:
+    project = Project(tmp_path, WINDOWS)
+    failed_at = milliseconds(datetime(2026, 1, 5, 11, 55, tzinfo=UTC))
+    state = WindowState(Grid.parse("daily UTC"), failed={EWR: {day(1): Failure(3, "bad", failed_at)}})
+    project.append(kind="window", watermark=serialise(state.watermark()))
+    for subject in (("2026-01-01/EWR",), ()):
+        assert "bad; due since 2026-01-05 11:59:00 UTC\n" in project.text(*subject)
 
 
 class TestAColumn:
