@@ -19,12 +19,15 @@ from partitions.window.ledger import Gap
 from partitions.window.loaded_windows import LoadedWindows
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
-from partitions.window.upstream import UpstreamTables, instant_in_words
+from partitions.window.upstream import UpstreamTables, instant_in_words, window_in_words
 from partitions.window.windows import Windows
 from partitions.window.work_unit import describe_unit
 
 IndexRange = tuple[int, int]
 """Windows ``[first, after)``."""
+
+_LACKS, _WAITS = "lacks", "waits for"
+"""What the reason of a gap begins with: a loaded window without a part of it, and one that is not loaded."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +136,8 @@ class AwaitedWindows:
         why = f"{self.upstream.names} has changed since it was loaded: waits to be loaded again"
         return sorted(
             [
-                *self._lacks(unit, without, "lacks"),
-                *self._lacks(unit, waiting, "waits for"),
+                *self._lacks(unit, without, _LACKS),
+                *self._lacks(unit, waiting, _WAITS),
                 *(Gap(start, end, why) for start, end in self._spans(self.changed(unit))),
             ]
         )
@@ -142,6 +145,13 @@ class AwaitedWindows:
     def _lacks(self, unit: str, ranges: Iterable[IndexRange], verb: str) -> Iterator[Gap]:
         for start, end in (self.windows[index] for range_ in ranges for index in range(*range_)):
             yield Gap(start, end, f"{verb} {self._lack(unit, start, end, named=0)}")
+
+    def with_names(self, unit: str, gap: Gap) -> Gap:
+        """Return a gap of the ledger that also names the first missing windows of its whole stretch."""
+        for verb in (_LACKS, _WAITS):
+            if gap.why.startswith(f"{verb} "):
+                return Gap(gap.start, gap.end, f"{verb} {self._lack(unit, gap.start, gap.end)}")
+        return gap
 
     def _incomplete_or_waiting(self, unit: str) -> list[IndexRange]:
         """Return the windows of a unit that wait, and the loaded ones whose upstream lacks a part of them."""
@@ -159,7 +169,7 @@ class AwaitedWindows:
         if first is None:
             return ""
         index, unit, why = first
-        start = instant_in_words(self.windows.starts[index], self.definition.zone)
+        start = window_in_words(self.definition, *self.windows[index], self.definition.zone)
         sentence, more = f"{start}{_of_unit(unit)} {why}", self.count(units) - 1
         also = f", and {pluralize(more, 'more work unit')} {'waits' if more == 1 else 'wait'}"
         return f"{sentence}{also if more else ''}"
@@ -183,9 +193,9 @@ class AwaitedWindows:
             start, end = self.windows[index]
             lack = self._lack(unit, start, end)
             if any(first <= index < after for first, after in self._loaded(unit)):
-                yield index, unit, f"lacks {lack}; it is loaded again once they are there"
+                yield index, unit, f"{_LACKS} {lack}; it is loaded again once they are there"
             else:
-                yield index, unit, f"waits for {lack}{self._until(end)}"
+                yield index, unit, f"{_WAITS} {lack}{self._until(end)}"
 
     def _until(self, end: int) -> str:
         mode = self.definition.incomplete

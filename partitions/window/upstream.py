@@ -12,7 +12,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from partitions.instants import as_datetime
+from partitions.instants import DAY, as_datetime
 from partitions.intervals import Interval, intersect, subtract, union
 from partitions.plan import pluralize
 from partitions.sentinels import canonical
@@ -26,6 +26,8 @@ Position = list[Any]
 """The number and the id of an entry; ``[0, ""]`` if there is no entry."""
 
 _NOUNS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year"}
+_WHOLE_DAYS = ("daily", "weekly", "monthly", "yearly")
+"""Windows of whole days, although some of them are cut short, or have an hour less."""
 _NAMED = 3
 """The most missing windows that a message names."""
 _ALWAYS: Interval = (-(2**62), 2**62)
@@ -188,6 +190,13 @@ class Maker:
         window = self.definition.window
         return _NOUNS.get(window, "window") if isinstance(window, str) else "window"
 
+    def named(self, lack: Lack, zone: tzinfo) -> str:
+        """Return a window that it lacks for people, such as ``EWR 2026-01-03 05:00 (failed)``."""
+        values = ", ".join(str(value) for value in unit_of(lack.unit).values())
+        failed = " (failed)" if lack.why.startswith("failed") else ""
+        start = window_in_words(self.definition, lack.start, lack.end, zone)
+        return f"{f'{values} ' if values else ''}{start}{failed}"
+
 
 @dataclass(frozen=True)
 class UpstreamTables:
@@ -267,7 +276,7 @@ class UpstreamTables:
 
     def _lack_of(self, makers: Sequence[Maker], unit: str, start: int, end: int, named: int) -> str:
         """Return what a window lacks of the table that some dataflows load; "" if nothing."""
-        lacks = [lack for maker in makers for lack in maker.lacks(unit, start, end)]
+        lacks = [(maker, lack) for maker in makers for lack in maker.lacks(unit, start, end)]
         if not lacks:
             return ""
         total = sum(maker.count(unit, start, end) for maker in makers)
@@ -277,16 +286,18 @@ class UpstreamTables:
         if not named:
             return words
         more = ", …" if len(lacks) > named else ""
-        return f"{words}: {', '.join(self._named(lack) for lack in lacks[:named])}{more}"
-
-    def _named(self, lack: Lack) -> str:
-        values = ", ".join(str(value) for value in unit_of(lack.unit).values())
-        failed = " (failed)" if lack.why.startswith("failed") else ""
-        return f"{f'{values} ' if values else ''}{instant_in_words(lack.start, self.zone)}{failed}"
+        return f"{words}: {', '.join(maker.named(lack, self.zone) for maker, lack in lacks[:named])}{more}"
 
 
-def instant_in_words(instant: int, zone: tzinfo) -> str:
-    """Return an instant for people: its date, and its local time if it is not midnight."""
+def window_in_words(definition: WindowWatermark, start: int, end: int, zone: tzinfo) -> str:
+    """Return the start of a window for people; at midnight without a time only if windows last a day or longer."""
+    window = definition.window
+    lasts_a_day = window in _WHOLE_DAYS or end - start >= DAY
+    return instant_in_words(start, zone, with_time=not lasts_a_day)
+
+
+def instant_in_words(instant: int, zone: tzinfo, *, with_time: bool = False) -> str:
+    """Return an instant for people: its date, and its local time if it is not midnight, or asked for."""
     at = as_datetime(instant, zone)
     text = at.strftime("%Y-%m-%d %H:%M:%S" if at.second else "%Y-%m-%d %H:%M")
-    return text.removesuffix(" 00:00")
+    return text if with_time else text.removesuffix(" 00:00")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from partitions.dataflow import Dataflow
@@ -101,7 +102,11 @@ def _ledger(
     if not isinstance(awaited, UpstreamTables):
         return ledger(definition, state, units, now, dataflow=dataflow.name)
     windows = AwaitedWindows.of(awaited, definition, state, definition.windows(now), now)
-    return ledger(definition, state, units, now, dataflow=dataflow.name, not_ready=windows.gaps)
+    made = ledger(definition, state, units, now, dataflow=dataflow.name, not_ready=windows.gaps)
+    named_units = [
+        replace(unit, gaps=[windows.with_names(unit.unit, gap) for gap in unit.gaps]) for unit in made.units
+    ]
+    return replace(made, units=named_units)
 
 
 def _makers(stores: Stores, reader: Dataflow, table: str) -> list[Dataflow]:

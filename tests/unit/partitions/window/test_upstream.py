@@ -39,7 +39,7 @@ CHANGED = "bronze/flights has changed since it was loaded: waits to be loaded ag
 def test_a_day_waits_for_each_hour_of_each_unit_and_later_days_load() -> None:
     plan = planned(hours(4, {EWR: [53], JFK: [48, 71]}, units=BOTH))
     assert due(plan) == [("01", ONE, "new"), ("02", ONE, "new"), ("04", ONE, "new")]
-    waits = "waits for 3 of 48 hours of bronze/flights: JFK 2026-01-03, EWR 2026-01-03 05:00, JFK 2026-01-03 23:00"
+    waits = "waits for 3 of 48 hours of bronze/flights: JFK 2026-01-03 00:00, EWR 2026-01-03 05:00, JFK 2026-01-03 23:00"
     assert plan.why == f"3 work units of 4 windows x 1 unit due: 3 new; 2026-01-03 {waits}"
     assert (plan.skips[0].subject, plan.skips[0].why) == (
         "[2026-01-03T00:00:00+00:00, 2026-01-04T00:00:00+00:00)",

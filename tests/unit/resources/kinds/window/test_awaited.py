@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from partitions.errors import PlanError
-from partitions.instants import HOUR
+from partitions.instants import HOUR, milliseconds
 from partitions.lineage import Lineage
 from partitions.request import Forced, WorkUnitSelection
 from partitions.sentinels import canonical, serialise
@@ -55,12 +55,27 @@ def test_days_load_around_a_hole_and_again_when_it_is_filled(chain: Chain) -> No
     assert chain.plan("days").why == (
         "no work unit is due; 2026-01-06 waits for 1 of 48 hours of bronze/hours: EWR 2026-01-06 05:00 (failed)"
     )
-    assert [gap.why for _, gap in chain.ledger("days").missing] == ["waits for 1 of 48 hours of bronze/hours"]
+    assert [gap.why for _, gap in chain.ledger("days").missing] == [
+        "waits for 1 of 48 hours of bronze/hours: EWR 2026-01-06 05:00 (failed)"
+    ]
     chain.scene.broken.clear()
     chain.run("hours")
     chain.run("days")
     assert chain.rows("days") == [(f"|2026-01-{day:02}T00", 264) for day in (5, 6, 7)]
     assert chain.ledger("days").missing == []
+
+
+def test_the_ledger_names_the_first_missing_hours_of_a_whole_gap_and_midnight(chain: Chain) -> None:
+    chain.now = at(73)
+    chain.scene.broken |= {key_of("JFK", hour) for hour in (24, 25, 48, 49)}
+    chain.run("hours")
+    chain.run("days")
+    (gap,) = [gap for _, gap in chain.ledger("days").missing]
+    assert (gap.start, gap.end) == (milliseconds(at(24)), milliseconds(at(72)))
+    assert gap.why == (
+        "waits for 4 of 96 hours of bronze/hours: JFK 2026-01-06 00:00 (failed), JFK 2026-01-06 01:00 (failed),"
+        " JFK 2026-01-07 00:00 (failed), …"
+    )
 
 
 def test_a_changed_hour_reaches_days_and_weeks_once(chain: Chain) -> None:
