@@ -23,6 +23,7 @@ from resources.notes.last_run import Attempt, find_decision_since
 from resources.platform.platform import Platform
 from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
+from resources.watermarks.quarantine_list import read_quarantine
 
 _SKIPS = 8
 """The most skips of a plan that an answer lists."""
@@ -98,7 +99,13 @@ class _WhyNow:
         """Return the first thing that keeps the dataflow from loading, then all others."""
         attempt = self.history.last(self.dataflow.name, self.entry)
         failure = self._failure(attempt)
-        reasons = [*filter(None, [failure]), *self._upstream(), *self._unloaded(), *self._rest()]
+        reasons = [
+            *filter(None, [failure]),
+            *self._upstream(),
+            *self._warnings(),
+            *self._unloaded(),
+            *self._rest(),
+        ]
         status, summary = self._summary(attempt, failure, reasons)
         if status == "due":  # the summary says it already
             reasons = [reason for reason in reasons if reason.what != _NEXT_RUN]
@@ -166,6 +173,13 @@ class _WhyNow:
                 yield Reason(
                     f"upstream {name} {attempt.status}", message, since, choices=(f"strandline why {name}",)
                 )
+
+    def _warnings(self) -> Iterator[Reason]:
+        """Yield the warnings of the plan, such as a source that was emptied; files in quarantine come later."""
+        reminder = read_quarantine(self.platform.log, self.entry).reminder(self.dataflow.name)
+        for warning in self.next_run.plan.warnings if self.next_run.plan is not None else ():
+            if warning != reminder:
+                yield Reason("the plan warns", warning)
 
     def _unloaded(self) -> Sequence[Reason]:
         """Return what the log knows to be not loaded; nothing while the state is of another kind."""

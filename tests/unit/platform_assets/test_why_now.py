@@ -1,0 +1,38 @@
+"""``strandline why NAME``: from the log, and the plan of the next run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from partitions.why_answer import WhyAnswer
+from platform_assets.why_now import look_ahead, why_now
+from resources.dagster.run_history import RunHistory
+from tests.support.arrivals import NOW, Arrivals
+
+
+@pytest.fixture
+def arrivals(tmp_path: Path) -> Arrivals:
+    return Arrivals(tmp_path)
+
+
+def why(arrivals: Arrivals) -> WhyAnswer:
+    platform, flow = arrivals.platform, arrivals.flow
+    return why_now(platform, flow, NOW, RunHistory(platform.log), look_ahead(platform, flow, NOW))
+
+
+def test_of_a_source_that_was_emptied_not_everything_is_loaded(arrivals: Arrivals) -> None:
+    arrivals.put("a.ndjson", "b.ndjson")
+    arrivals.commit(["a.ndjson", "b.ndjson"], files=2, total_files=2)
+    assert why(arrivals).lines == ["arrivals: everything is loaded: no file is above the watermark"]
+    for file in arrivals.landing.iterdir():
+        file.unlink()
+    answer = why(arrivals)
+    warning = (
+        f"{arrivals.landing} holds no file, although the dataflow has loaded 2 files from it. If it has moved, correct source.path;"
+        " `strandline ledger arrivals --compare` names them"
+    )
+    assert answer.status == "waits"
+    assert answer.summary == "nothing to load now: no file is above the watermark"
+    assert [(reason.what, reason.why) for reason in answer.reasons] == [("the plan warns", warning)]
