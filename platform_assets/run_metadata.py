@@ -16,7 +16,7 @@ from partitions.path.quarantined_files import Quarantine
 from partitions.stream.operators import EPOCH
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import CountsRowsSetAside, KindProfile, PlanRow
-from platform_assets.words import in_words, stored_in_words
+from platform_assets.words import in_words, of_outcome_in_words, stored_in_words
 from resources.connections.places import Place
 from resources.outcome import Outcome
 from resources.watermarks.entry import Entry
@@ -113,7 +113,8 @@ def _watermarks(dataflow: Dataflow, outcome: Outcome) -> dict[str, Any]:
     profile = profile_of(dataflow)
     watermarks = {"before": outcome.before, "effective": outcome.effective, "after": outcome.after}
     metadata: dict[str, Any] = {
-        f"watermark_{name}": in_words(dataflow.kind, watermark) for name, watermark in watermarks.items()
+        f"watermark_{name}": of_outcome_in_words(dataflow.kind, outcome, watermark)
+        for name, watermark in watermarks.items()
     }
     documents = {name: profile.watermark_document(watermark) for name, watermark in watermarks.items()}
     if None not in documents.values():

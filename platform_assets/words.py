@@ -9,6 +9,7 @@ from partitions.errors import StrandlineError
 from partitions.instants import time_text
 from partitions.sentinels import deserialise
 from platform_assets.kinds import PROFILES
+from resources.outcome import Outcome
 
 
 def in_words(kind: str | None, watermark: Mapping[str, Any] | None) -> str:
@@ -19,6 +20,17 @@ def in_words(kind: str | None, watermark: Mapping[str, Any] | None) -> str:
         watermark: None or empty if nothing is loaded.
     """
     return PROFILES[kind].watermark_in_words(watermark) if kind and watermark else "none"
+
+
+def of_outcome_in_words(kind: str | None, outcome: Outcome, watermark: Mapping[str, Any] | None) -> str:
+    """Return the watermark before or after a run in a few words.
+
+    Args:
+        kind: the kind of its entries; None without one.
+        outcome: the run.
+        watermark: None or empty if nothing is loaded.
+    """
+    return PROFILES[kind].outcome_watermark(outcome, watermark) if kind and watermark else "none"
 
 
 def stored_in_words(kind: str, text: str) -> str:

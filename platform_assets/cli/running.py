@@ -26,7 +26,7 @@ from platform_assets.dagster_home import HOME, dagster_home, lock_dagster_home, 
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
 from platform_assets.project import Project
-from platform_assets.words import in_words
+from platform_assets.words import of_outcome_in_words
 from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.notes.last_run import note_failed_start, note_stop
@@ -243,7 +243,9 @@ def _print_outcome(context: Context, outcome: Outcome) -> None:
         f"{outcome.seconds:.1f} s; state {outcome.newest.number if outcome.newest else 0}",
         fg=color,
     )
-    before, after = in_words(kind, outcome.before), in_words(kind, outcome.after)
+    before, after = (
+        of_outcome_in_words(kind, outcome, watermark) for watermark in (outcome.before, outcome.after)
+    )
     click.echo(
         f"  watermark {before} -> {after}" if before != after else f"  watermark stays as it is: {after}"
     )
@@ -272,4 +274,4 @@ def _reason(outcome: Outcome) -> str:
     if not outcome.committed and outcome.plan is not None:
         return outcome.plan.why
     kind = outcome.newest.kind if outcome.newest else None
-    return f"watermark {in_words(kind, outcome.after)}" if outcome.committed else ""
+    return f"watermark {of_outcome_in_words(kind, outcome, outcome.after)}" if outcome.committed else ""

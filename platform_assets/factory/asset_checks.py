@@ -30,7 +30,7 @@ from partitions.sentinels import serialise
 from platform_assets.factory.dagster_names import table_key
 from platform_assets.run_metadata import error_metadata
 from platform_assets.why_now import why_now
-from platform_assets.words import in_words
+from platform_assets.words import of_outcome_in_words
 from resources.dagster.run_history import RunHistory
 from resources.notes.last_run import Attempt
 from resources.outcome import Outcome
@@ -111,8 +111,8 @@ def _check_monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) ->
         check_name="watermark_monotone",
         asset_key=table_key(dataflow),
         metadata={
-            "before": in_words(dataflow.kind, outcome.before),
-            "after": in_words(dataflow.kind, outcome.after),
+            "before": of_outcome_in_words(dataflow.kind, outcome, outcome.before),
+            "after": of_outcome_in_words(dataflow.kind, outcome, outcome.after),
         },
     )
     return (result,)
@@ -165,7 +165,7 @@ def _total_rows(entry: Entry | None) -> int:
 
 def _check_up_to_date(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
     if outcome.committed:
-        description = f"Loaded up to {in_words(dataflow.kind, outcome.after)}"
+        description = f"Loaded up to {of_outcome_in_words(dataflow.kind, outcome, outcome.after)}"
     else:
         description = nothing_new_text(
             outcome.plan.why if outcome.plan else "the last run found nothing to load"

@@ -117,6 +117,10 @@ class KindProfile(ABC):
     def entry_amount(self, entry: Entry) -> str:
         """Return how much an entry's slice has loaded, in words."""
 
+    def outcome_watermark(self, outcome: Outcome, watermark: Mapping[str, Any]) -> str:  # noqa: ARG002 - kinds whose plan tells more use it
+        """Return the watermark before or after a run, in words; the plan may tell more than it."""
+        return self.watermark_in_words(watermark)
+
     @abstractmethod
     def outcome_amount(self, outcome: Outcome) -> str:
         """Return how much a run has loaded, in words; "" if its row count says it all."""

@@ -31,7 +31,7 @@ from platform_assets.kinds.profile import (
     TellsUnloaded,
 )
 from platform_assets.kinds.window.ledger import unit_ledger_page
-from platform_assets.kinds.window.words import reach_in_words
+from platform_assets.kinds.window.words import reach_in_words, unloaded_spans
 from resources.kinds.window.explaining import explain_windows
 from resources.kinds.window.failing_work import failing_work
 from resources.kinds.window.unit_ledger import unit_ledger
@@ -68,6 +68,11 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsU
         """Return the number of work units, and of failed ones."""
         failed = f", {pluralize(entry.failed_units, 'failed work unit')}" if entry.failed_units else ""
         return f"{pluralize(entry.work_units, 'work unit')}{failed}"
+
+    @override
+    def outcome_watermark(self, outcome: Outcome, watermark: Mapping[str, Any]) -> str:
+        """Return how far all units are loaded; windows that the run's plan knows not to be are gaps."""
+        return reach_in_words(watermark, unloaded_spans(outcome.plan) if outcome.plan else ())
 
     def outcome_amount(self, outcome: Outcome) -> str:
         """Return the number of work units."""

@@ -5,7 +5,6 @@ See docs/reference/cli.md, why.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,12 +15,13 @@ from functools import cached_property
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.instants import as_datetime, milliseconds
-from partitions.intervals import Interval, intersect, subtract
+from partitions.intervals import intersect, subtract
 from partitions.plan import Plan, pluralize
 from partitions.why_answer import LoadingEntry, Reason, Status, WhyAnswer
 from partitions.window.alike_reasons import describe_alike, kind_of_reason
 from partitions.window.asked_windows import AskedWindows, parse_asked_windows
 from partitions.window.ledger import Gap, UnitLedger
+from partitions.window.skipped_windows import SkippedWindows, skipped_windows
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
@@ -40,9 +40,6 @@ from resources.watermarks.work_units import WORK_UNITS
 
 _ENTRIES, _SHOWN = 1_000, 10
 """The most entries of the log that are searched, and the most entries and reasons of an answer."""
-
-_SPAN = re.compile(r"\[([^,]+), ([^)]+)\)(?: of (.+))?")
-"""A range as skips of a plan name it, with its unit."""
 
 Key = tuple[TimeBound, str]
 """A work unit: the start of its window, and its unit."""
@@ -242,16 +239,9 @@ class _Explanation:
                 yield why
 
     @cached_property
-    def _skips(self) -> list[tuple[Interval, str, str]]:
-        """The ranges that the plan leaves out, such as windows that wait for something, with unit and reason."""
-        return list(self._parsed_skips())
-
-    def _parsed_skips(self) -> Iterator[tuple[Interval, str, str]]:
-        for skip in self.plan.skips:
-            if not skip.is_loaded and (match := _SPAN.fullmatch(skip.subject)) is not None:
-                with suppress(ValueError):
-                    start, end = (milliseconds(datetime.fromisoformat(text)) for text in match.groups()[:2])
-                    yield (start, end), match[3] or "", skip.why
+    def _skips(self) -> list[SkippedWindows]:
+        """The ranges that the plan leaves out, such as windows that wait for something."""
+        return list(skipped_windows(self.plan.skips))
 
     def _outside(self) -> WhyAnswer:
         """Return the answer for a time without windows: what keeps them from being there."""
