@@ -5,6 +5,7 @@ See docs/reference/cli.md, why.
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ from functools import cached_property
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, StrandlineError
-from partitions.instants import time_text
+from partitions.errors import ConfigurationError, StrandlineError, strip_dataflow
+from partitions.instants import milliseconds, time_text
 from partitions.path.hidden import is_hidden_path
 from partitions.path.quarantined_files import QuarantinedFile
 from partitions.path.skipped import SkippedNamesCollector, fault_of_key
@@ -28,6 +29,7 @@ from resources.kinds.path.file_decisions import CAME_LATE
 from resources.kinds.path.opening import path_planning
 from resources.kinds.path.sweep import unhandled
 from resources.listing import stat_files
+from resources.notes.last_run import AttemptNote, find_decision_since
 from resources.platform.opener import Opener
 from resources.sources.files.paths import SOURCE_FILE
 from resources.watermarks.entry import Entry
@@ -111,7 +113,7 @@ class _FileExplanation:
 
     def _in_quarantine(self, quarantined: QuarantinedFile, record: IngestedFile | None) -> WhyAnswer:
         if quarantined.released:
-            return self._answer("due", "released from quarantine: the next run loads it", record)
+            return self._due("released from quarantine: the next run loads it", record)
         release = f"strandline files release {self.dataflow.name} {shlex.quote(self.path)}"
         summary = f"in quarantine: {_with_remedy(quarantined.reason, 'it')}"
         return self._answer("quarantined", summary, record, release)
@@ -147,16 +149,41 @@ class _FileExplanation:
         for number, slice_ in enumerate(plan.slices, 1):
             if any(planned.path == self.path for planned in slice_.files):
                 how = " again" if record and record.reason != UNPROCESSED_WITHOUT_ROWS else ""
-                summary = (
-                    f"not loaded yet: the next run loads it{how}, in slice {number} of {len(plan.slices)}"
-                )
-                return self._answer("due", summary, record, f"strandline run {self.dataflow.name}")
+                in_slice = f"in slice {number} of {len(plan.slices)}"
+                summary = f"not loaded yet: the next run loads it{how}, {in_slice}"
+                return self._due(summary, record, f"strandline run {self.dataflow.name}")
         if skip := next((skip for skip in plan.skips if skip.subject == self.path), None):
             return self._answer("waits", f"not loaded yet: {skip.why}")
         planning = path_planning(self.opener, self.dataflow)
         if planning.at_or_below_watermark(self.entry, [self.path]):
             return self._late(file)
         return self._answer("unknown", f"not loaded, and the next run does not load it: {plan.why}")
+
+    def _due(self, summary: str, record: IngestedFile | None, choice: str | None = None) -> WhyAnswer:
+        """Return the answer for a file that the next run reads; the last attempt may have failed at it."""
+        if (failure := self._failure()) is None:
+            return self._answer("due", summary, record, choice)
+        tries = "not loaded: the last attempt failed at it, and the next run tries it again"
+        return self._answer("failing", tries, record, choice, failure)
+
+    def _failure(self) -> Reason | None:
+        """Return why the last attempt failed at the file.
+
+        None if its error names another one, or if a decision, or a change of the file, may have mended it.
+        """
+        note, file = AttemptNote.read(self.opener.log, self.dataflow.name), self._source_file
+        for attempt in filter(None, (note.look, note.run)):
+            if attempt.error is None or not names_path(attempt.error["message"], self.path):
+                continue
+            if find_decision_since(self.opener.log, self.dataflow.name, attempt.time) is not None:
+                return None
+            if file is not None and file.modified > milliseconds(datetime.fromisoformat(attempt.time)):
+                return None
+            message = strip_dataflow(self.dataflow.name, attempt.error["message"])
+            choices = tuple(attempt.error["choices"])
+            what = f"the last attempt {attempt.status}"
+            return Reason(what, message, attempt.time, run_id=attempt.run_id, choices=choices)
+        return None
 
     def _late(self, file: SourceFile) -> WhyAnswer:
         late = unhandled(self.opener.log, self.dataflow, self.entry, self.now)
@@ -201,6 +228,7 @@ class _FileExplanation:
         *reasons: Reason,
     ) -> WhyAnswer:
         entries = (self._entry_of(record),) if record is not None else ()
+        choices = [*(of_reason for reason in reasons for of_reason in reason.choices), choice]
         return WhyAnswer(
             self.dataflow.name,
             status,
@@ -208,7 +236,7 @@ class _FileExplanation:
             self.path,
             [entry for entry in entries if entry is not None],
             reasons,
-            choices=(choice,) if choice else (),
+            choices=tuple(dict.fromkeys(filter(None, choices))),
         )
 
     def _entry_of(self, record: IngestedFile) -> LoadingEntry | None:
@@ -228,6 +256,11 @@ class _FileExplanation:
                 0 if is_left_out else None,
             )
         return None
+
+
+def names_path(message: str, path: str) -> bool:
+    """Return whether a message names a file by its path below the source's root."""
+    return re.search(rf"(?:^|[\s'\"]){re.escape(path)}(?=[,:;'\"\s]|\.?$|\.\s)", message) is not None
 
 
 def unloaded_files(log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime) -> list[Reason]:
