@@ -176,10 +176,10 @@ class _WhyNow:
 
     def _warnings(self) -> Iterator[Reason]:
         """Yield the warnings of the plan, such as a source that was emptied; files in quarantine come later."""
-        reminder = read_quarantine(self.platform.log, self.entry).reminder(self.dataflow.name)
-        for warning in self.next_run.plan.warnings if self.next_run.plan is not None else ():
-            if warning != reminder:
-                yield Reason("the plan warns", warning)
+        warnings = self.next_run.plan.warnings if self.next_run.plan is not None else ()
+        if warnings:
+            reminder = read_quarantine(self.platform.log, self.entry).reminder(self.dataflow.name)
+            yield from (Reason("the plan warns", warning) for warning in warnings if warning != reminder)
 
     def _unloaded(self) -> Sequence[Reason]:
         """Return what the log knows to be not loaded; nothing while the state is of another kind."""
