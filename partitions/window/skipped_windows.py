@@ -1,4 +1,4 @@
-"""The windows that a plan leaves out, such as those that wait for the upstream (docs/how-to/chains.md)."""
+"""The windows that a plan leaves out, such as those that wait (docs/how-to/chains.md)."""
 
 from __future__ import annotations
 

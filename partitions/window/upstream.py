@@ -290,7 +290,7 @@ class UpstreamTables:
 
 
 def window_in_words(definition: WindowWatermark, start: int, end: int, zone: tzinfo) -> str:
-    """Return the start of a window for people; at midnight without a time only if windows last a day or longer."""
+    """Return the start of a window for people; at midnight the time is left out of whole days."""
     window = definition.window
     lasts_a_day = window in _WHOLE_DAYS or end - start >= DAY
     return instant_in_words(start, zone, with_time=not lasts_a_day)

@@ -102,11 +102,12 @@ def _ledger(
     if not isinstance(awaited, UpstreamTables):
         return ledger(definition, state, units, now, dataflow=dataflow.name)
     windows = AwaitedWindows.of(awaited, definition, state, definition.windows(now), now)
-    made = ledger(definition, state, units, now, dataflow=dataflow.name, not_ready=windows.gaps)
+    unnamed = ledger(definition, state, units, now, dataflow=dataflow.name, not_ready=windows.gaps)
     named_units = [
-        replace(unit, gaps=[windows.with_names(unit.unit, gap) for gap in unit.gaps]) for unit in made.units
+        replace(unit, gaps=[windows.with_names(unit.unit, gap) for gap in unit.gaps])
+        for unit in unnamed.units
     ]
-    return replace(made, units=named_units)
+    return replace(unnamed, units=named_units)
 
 
 def _makers(stores: Stores, reader: Dataflow, table: str) -> list[Dataflow]:
