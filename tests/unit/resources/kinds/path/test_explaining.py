@@ -87,6 +87,7 @@ class TestAtWhichTheLastRunFailed:
         [
             "file b.ndjson, line 1: expected a JSON object",
             "6 of 10 files of the slice are bad, more than half. The first bad file is b.ndjson: torn. Repair it",
+            "6 of 10 files are bad. The first bad file is a.ndjson: torn. The other bad files are c.ndjson, b.ndjson. Repair",
             "file a.ndjson, line 1: bad. Bad records are also in b.ndjson.",
         ],
     )
