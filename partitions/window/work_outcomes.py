@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from partitions.instants import as_datetime
 from partitions.pauses import remaining_pause, retry_pause
@@ -43,7 +43,14 @@ class Failure(NamedTuple):
         return as_datetime(self.at, UTC) + timedelta(seconds=retry_pause(self.attempts))
 
 
-def next_try_of(failures: Iterable[Failure], now: datetime) -> dict[str, str]:
+class NextTry(TypedDict, total=False):
+    """When failed work units are tried again: one of the two, or none if it is unknown."""
+
+    next_try: str
+    due_since: str
+
+
+def next_try_of(failures: Iterable[Failure], now: datetime) -> NextTry:
     """Return when Dagster's sensor first retries failed work units, ISO; a run by hand does not wait.
 
     ``due_since`` if that is over, else ``next_try``; nothing if the times of the failures are unknown.
@@ -51,7 +58,8 @@ def next_try_of(failures: Iterable[Failure], now: datetime) -> dict[str, str]:
     first = min(filter(None, (failure.pause_end for failure in failures)), default=None)
     if first is None:
         return {}
-    return {"next_try" if first > now else "due_since": first.isoformat(timespec="seconds")}
+    at = first.isoformat(timespec="seconds")
+    return {"next_try": at} if first > now else {"due_since": at}
 
 
 class LoadedUnit(NamedTuple):
