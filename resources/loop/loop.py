@@ -25,7 +25,7 @@ from partitions.request import Forced, LateOnly, Replay, ReplayFiles
 from partitions.slow_slices import SlowSlices
 from resources.kinds.contract.planning import RunsAhead
 from resources.kinds.contract.reading import ReadsVersions, ReportsBatches
-from resources.kinds.contract.slices import GroupsFailures, SliceT
+from resources.kinds.contract.slices import SliceT, describe_failures
 from resources.loop.appending import follow_up
 from resources.loop.bad_parts import SHOWN, SKIPPED, BadPartPolicy
 from resources.loop.context import RunContext
@@ -190,7 +190,9 @@ class _RunExecution(Generic[SliceT]):
         """Finish an intent, or abandon its number so that its work is planned again with the current files."""
         run, outcome = self._run, self._outcome
         slice_ = recorded_slice(run.log, run.kind, intent)
-        outcome.warnings += [f"{SKIPPED} {line}" for line in slice_.failures.values()]
+        outcome.warnings += [
+            f"{SKIPPED} {line}" for line in describe_failures(dict.fromkeys(slice_.failures, slice_))
+        ]
         why = self._record(resume_slice(run, outcome.newest, intent, slice_))
         if why is None or isinstance(why, Conflict):  # given up by another run
             return
@@ -374,9 +376,7 @@ class _RunExecution(Generic[SliceT]):
         if not unread:
             return None
         outcome.warnings = [warning for warning in outcome.warnings if not warning.startswith(SKIPPED)]
-        first = next(iter(unread.values()))
-        lines = first.failure_lines(unread) if isinstance(first, GroupsFailures) else first.failures.values()
-        reasons = [f"{SKIPPED} {line}" for line in lines]
+        reasons = [f"{SKIPPED} {line}" for line in describe_failures(unread)]
         rest = pluralize(max(0, len(reasons) - SHOWN), "more reason")
         more = f"; and {rest} (strandline ledger {self._run.name})" if len(reasons) > SHOWN else ""
         return SourceError(

@@ -30,6 +30,16 @@ class GroupsFailures(Protocol):
         ...
 
 
+def describe_failures(owners: Mapping[Any, Slice]) -> list[str]:
+    """Return the failed parts as lines; ``owners`` has the slice that records each of them, by key."""
+    if not owners:
+        return []
+    first: Any = next(iter(owners.values()))
+    if isinstance(first, GroupsFailures):
+        return list(first.failure_lines(owners))
+    return [slice_.failures[key] for key, slice_ in owners.items()]
+
+
 def reads_source(slice_: Slice) -> bool:
     """Return whether a slice reads its source."""
     return not (isinstance(slice_, MayReadNothing) and slice_.reads_nothing)
