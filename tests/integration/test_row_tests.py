@@ -73,6 +73,28 @@ FLOWS: dict[str, dict[str, Any]] = {
         "target": {"load": "merge_overwrite", "replace_by_watermark": True},
         "sql": "SELECT id, at, upper(tags[0]) AS tag FROM input",
     },
+    "hours": {
+        "source": FILES | {"schema": "id long", "path": "./hours/{start:%Y-%m-%dT%H}"},
+        "watermark": {
+            "type": "window",
+            "window": "hourly",
+            "definition": [{"name": "hour", "type": "datetime", "range": {"from": "2026-01-01", "to": "-"}}],
+        },
+        "layer": "bronze",
+        "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+    },
+    "days": {
+        "source": {"type": "table", "table": "bronze/hours", "window_column": "_window_start"},
+        "watermark": {
+            "type": "window",
+            "window": "daily",
+            "definition": [
+                {"name": "day", "type": "datetime", "range": {"from": "2026-01-01", "to": "upstream"}}
+            ],
+        },
+        "target": {"load": "merge_overwrite", "replace_by_watermark": True},
+        "sql": "SELECT date_trunc('day', _window_start) AS _window_start, count(*) AS hours, max(_ingested_at) AS newest, max(_run_id) AS run FROM input GROUP BY 1",
+    },
     "stream": {
         "source": FILES | {"schema": "id long, device string, ts timestamp"},
         "watermark": {"type": "stream", "event_time": "ts", "split": "device", "timeout": "PT5M"},
@@ -164,10 +186,26 @@ TESTS: dict[str, dict[str, Any]] = {
         },
         "expect": [{"id": 1, "updated_at": "2026-01-02T00:00:00Z", "n": 10}],
     },
+    "dropped/columns_added": {
+        "input": [{"id": 1, "at": "2026-01-01", "_run_id": "x", "_ingested_at": "2026-01-02"}],
+        "error": "Keep at",
+    },
     "dropped/watermark_column": {"input": [{"id": 1}], "error": "Keep at"},
     "windows/tag": {
         "input": [{"id": 1, "at": "2026-01-01", "tags": ["b"]}],
         "expect": [{"id": 1, "at": "2026-01-01T00:00:00Z", "tag": "B"}],
+    },
+    "days/columns_added": {
+        "input": [
+            {
+                "id": 1,
+                "_window_start": "2026-01-01T05:00:00Z",
+                "_ingested_at": "2026-01-03T00:00:00Z",
+                "_run_id": "x",
+            },
+            {"id": 2, "_window_start": "2026-01-01T06:00:00Z"},
+        ],
+        "expect": [{"_window_start": "2026-01-01", "hours": 2, "newest": "2026-01-03", "run": "x"}],
     },
     "stream/sorted": {"input": READINGS[::-1], "expect": READINGS, "ordered": True},
     "counted/sessions": {
@@ -267,7 +305,9 @@ def test_a_failed_test_shows_the_rows_that_differ_and_ends_with_1(tmp_path: Path
         "plain/refused: failed",
         *lines[9:-1],
     ]
-    assert lines[9].startswith("  file rows.ndjson, line 1: field id: expected bigint, found text, 'x'")
+    assert lines[9].startswith(
+        "  tests/plain/refused.yaml: input: line 1: field id: expected bigint, found text, 'x'"
+    )
 
 
 @pytest.mark.usefixtures("remote")
