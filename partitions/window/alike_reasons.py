@@ -12,6 +12,9 @@ from partitions.window.work_unit import FailedUnit, WorkUnit, describe_works
 _NAME = re.compile(r"\S*(?:/|\d[-:]\d)\S*|\bline \d+")
 """A path, an address, a date, a time, or a line of a file; not a number by itself, such as an HTTP status."""
 
+_LONG = 3
+"""The letters of a unit's value from which on it is no common word, such as ``a``."""
+
 _DIGITS = re.compile(r"\d+")
 
 
@@ -22,10 +25,15 @@ def kind_of_reason(reason: str, unit: str) -> str:
         reason: why a work unit failed.
         unit: the unit's identity.
     """
-    for value in unit_of(unit).values():
-        if value not in (None, ""):
-            reason = re.sub(rf"(?<![^\W_]){re.escape(str(value))}(?![^\W_])", "\0", reason)
-    return _NAME.sub(lambda name: _DIGITS.sub("0", name[0]), reason)
+    values = [str(value) for value in unit_of(unit).values() if value not in (None, "")]
+    text = _without(reason, [value for value in values if len(value) >= _LONG])
+    return _NAME.sub(lambda name: _DIGITS.sub("0", _without(name[0], values)), text)
+
+
+def _without(text: str, values: Sequence[str]) -> str:
+    for value in values:
+        text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", "0", text)
+    return text
 
 
 def describe_alike(reasons: Sequence[str]) -> str:

@@ -38,6 +38,14 @@ def test_reasons_are_alike_if_only_units_and_digits_of_names_differ(
     assert (kind_of_reason(first, EWR) == kind_of_reason(second, JFK)) is is_alike
 
 
+def test_a_unit_with_the_name_of_a_common_word_is_alike_in_paths() -> None:
+    reasons = [
+        kind_of_reason(f"expected files in /land/2020-01-0{number}/{unit}, {HINT}", f'{{"u":"{unit}"}}')
+        for number, unit in ((2, "b"), (3, "a"), (4, "7"))
+    ]
+    assert len(set(reasons)) == 1
+
+
 def test_missing_folders_are_one_reason_with_their_ranges_and_the_hint_once() -> None:
     failed = [missing(number, *unit) for number in range(20) for unit in ((EWR, "EWR"), (JFK, "JFK"))]
     whole = "[1970-01-01T00:00:00+00:00, 1970-01-21T00:00:00+00:00)"
