@@ -32,7 +32,8 @@ def kind_of_reason(reason: str, unit: str) -> str:
 
 def _without(text: str, values: Sequence[str]) -> str:
     for value in values:
-        text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", "0", text)
+        letter = r"[^\W_]" if len(value) >= _LONG else r"\w"  # `shop_EWR` names a unit, `is_a_folder` none
+        text = re.sub(rf"(?<!{letter}){re.escape(value)}(?!{letter})", "0", text)
     return text
 
 

@@ -40,7 +40,9 @@ def test_reasons_are_alike_if_only_units_and_digits_of_names_differ(
 
 def test_a_unit_with_the_name_of_a_common_word_is_alike_in_paths() -> None:
     reasons = [
-        kind_of_reason(f"expected files in /land/2020-01-0{number}/{unit}, {HINT}", f'{{"u":"{unit}"}}')
+        kind_of_reason(
+            f"expected files in /is_a_folder/2020-01-0{number}/{unit}, {HINT}", f'{{"u":"{unit}"}}'
+        )
         for number, unit in ((2, "b"), (3, "a"), (4, "7"))
     ]
     assert len(set(reasons)) == 1
