@@ -19,11 +19,11 @@ from platform_assets.kinds.profile import TellsUnloaded
 from platform_assets.words import holder_in_words
 from resources.dagster.run_history import RunHistory
 from resources.loop.lease import describe_holder
+from resources.loop.missing_source import tells_of_emptied_source
 from resources.notes.last_run import Attempt, find_decision_since
 from resources.platform.platform import Platform
 from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
-from resources.watermarks.quarantine_list import read_quarantine
 
 _SKIPS = 8
 """The most skips of a plan that an answer lists."""
@@ -102,7 +102,7 @@ class _WhyNow:
         reasons = [
             *filter(None, [failure]),
             *self._upstream(),
-            *self._warnings(),
+            *self._emptied(),
             *self._unloaded(),
             *self._rest(),
         ]
@@ -174,12 +174,10 @@ class _WhyNow:
                     f"upstream {name} {attempt.status}", message, since, choices=(f"strandline why {name}",)
                 )
 
-    def _warnings(self) -> Iterator[Reason]:
-        """Yield the warnings of the plan, such as a source that was emptied; files in quarantine come later."""
+    def _emptied(self) -> Iterator[Reason]:
+        """Yield the plan's warning of a source that was emptied: then nobody knows what is missing."""
         warnings = self.next_run.plan.warnings if self.next_run.plan is not None else ()
-        if warnings:
-            reminder = read_quarantine(self.platform.log, self.entry).reminder(self.dataflow.name)
-            yield from (Reason("the plan warns", warning) for warning in warnings if warning != reminder)
+        yield from (Reason("the source", warning) for warning in warnings if tells_of_emptied_source(warning))
 
     def _unloaded(self) -> Sequence[Reason]:
         """Return what the log knows to be not loaded; nothing while the state is of another kind."""

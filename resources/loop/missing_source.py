@@ -19,6 +19,7 @@ from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
 
 _SEARCHED_ENTRIES = 1_000
+_EMPTIED = "holds no file, although the dataflow has loaded"
 
 
 @contextmanager
@@ -64,8 +65,13 @@ def warn_of_emptied_source(dataflow: Dataflow, entry: Entry | None, source: File
     loaded = pluralize(entry.total_files, "file")
     command = f"strandline ledger {dataflow.name} --compare"
     return [
-        f"{source.root} holds no file, although the dataflow has loaded {loaded} from it. If it has moved, correct source.path; `{command}` names them"
+        f"{source.root} {_EMPTIED} {loaded} from it. If it has moved, correct source.path; `{command}` names them"
     ]
+
+
+def tells_of_emptied_source(warning: str) -> bool:
+    """Return whether a plan's warning is that of a source that was emptied after loads."""
+    return f" {_EMPTIED} " in warning
 
 
 def _amount(entry: Entry) -> str:

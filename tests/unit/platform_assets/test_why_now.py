@@ -41,7 +41,7 @@ def test_of_a_source_that_was_emptied_not_everything_is_loaded(arrivals: Arrival
     )
     assert answer.status == "waits"
     assert answer.summary == "nothing to load now: no file is above the watermark"
-    assert [(reason.what, reason.why) for reason in answer.reasons] == [("the plan warns", warning)]
+    assert [(reason.what, reason.why) for reason in answer.reasons] == [("the source", warning)]
 
 
 @pytest.mark.parametrize(("idle", "next_try"), [((), AT), (("arrivals_files",), None)])
