@@ -13,9 +13,15 @@ import pytest
 from platform_assets.installation import cache_folder
 from resources.spark.connect_server import connect_server, free_port
 from resources.spark.engine import SparkEngine
-from resources.spark.packages import CLASS_OF_PACKAGE
+from resources.spark.packages import CLASS_OF_PACKAGE, server_settings
 from resources.spark.processes import start_process, stop_processes
-from resources.spark_runtime import ICEBERG_PACKAGE, java_environment, spark_home
+from resources.spark_runtime import (
+    DELTA_PACKAGE,
+    ICEBERG_PACKAGE,
+    JAR_EXCLUDES,
+    java_environment,
+    spark_home,
+)
 from tests.support.feed import NAME, Feed
 from tests.support.ready import wait_until_ready
 
@@ -44,6 +50,13 @@ def test_each_package_has_a_class_to_tell_it_by() -> None:
 
     coordinates = {value for name, value in vars(runtime).items() if name.endswith("_PACKAGE")}
     assert set(CLASS_OF_PACKAGE) == coordinates
+
+
+def test_the_settings_of_a_server_name_all_jars_and_what_must_not_come_with_them() -> None:
+    settings = server_settings(SparkEngine(drivers=(ICEBERG_PACKAGE,)))
+    assert settings["spark.jars.packages"].split(",") == [DELTA_PACKAGE, ICEBERG_PACKAGE]
+    assert settings["spark.jars.excludes"].split(",") == list(JAR_EXCLUDES)
+    assert "IcebergSparkSessionExtensions" in settings["spark.sql.extensions"]
 
 
 @contextmanager

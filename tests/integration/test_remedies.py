@@ -121,18 +121,3 @@ def test_a_folder_of_the_state_that_was_renamed_by_hand_is_named(feed: Feed) -> 
     new.command("rename", NAME, "orders")
     new.load()
     assert feed.ids == [1, 2]
-
-
-def test_the_connect_server_of_the_deployment_has_what_dataflows_need() -> None:
-    from resources import spark_runtime
-    from tests.support.feed import CHECKOUT
-
-    text = (CHECKOUT / "deploy" / "README.md").read_text()
-    packages = next(line.split()[1] for line in text.splitlines() if line.strip().startswith("--packages"))
-    needed = {value for name, value in vars(spark_runtime).items() if name.endswith("_PACKAGE")}
-    assert set(packages.rstrip(" \\").split(",")) == needed
-    excluded = next(
-        line.split()[1] for line in text.splitlines() if line.strip().startswith("--exclude-packages")
-    )
-    assert excluded.split(",") == list(spark_runtime.JAR_EXCLUDES)
-    assert "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions" in text

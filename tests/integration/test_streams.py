@@ -636,7 +636,7 @@ def test_dagster_shows_epoch_splits_and_checks(make_stream: Any) -> None:
     }
     assert by_asset[AssetKey(["silver", "flow__late"])]["rows"].value == 1
     drawn = by_asset[AssetKey(["watermark", "flow"])]["watermarks"].value
-    assert "2 columns, one an entry, up to epoch 2" in str(drawn)
+    assert "Event time by epoch, 2 splits." in str(drawn)
     told = by_asset[AssetKey(["watermark", "flow"])]
     assert "in_quarantine" not in told  # files are, and rows of this stream were not
     assert told["late_rows"].value == 1

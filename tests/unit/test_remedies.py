@@ -24,6 +24,7 @@ NOT_FOLLOWED = {
         "decision", "state reset --replace"
     ): "the code is that of another error: versions_gone, source_replaced",
     Remedy("dev", "dev"): "the command that failed, once its cause is away",
+    Remedy("unknown_upstream", "validate"): "lists the errors of files, which a person corrects",
     Remedy("spark", "doctor"): "shows what is missing; each check has its own test",
     Remedy("engine_lost", "doctor"): "as before",
 }
