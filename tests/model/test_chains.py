@@ -422,9 +422,9 @@ def test_a_ledger_of_a_chain_counts_what_equals_the_batch_query(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(900)
 @given(schedule=st.lists(actions, min_size=6, max_size=25), config=configs)
-@settings(max_examples=600, **_HEALTH)
+@settings(max_examples=150, **_HEALTH)
 def test_a_long_chain_comes_to_rest_without_a_stale_window(
     schedule: list[Any], config: dict[str, Any]
 ) -> None:
