@@ -20,6 +20,7 @@ from partitions.errors import ConfigurationError
 from partitions.sentinels import deserialise
 from partitions.watermark import compare_values
 from partitions.why_answer import LoadingEntry, Reason, WhyAnswer
+from resources.kinds.loading_entry import loading_entry
 from resources.kinds.state_of_entry import state_of
 from resources.platform.opener import Opener
 from resources.watermarks.entry import LOADS, Entry
@@ -126,9 +127,7 @@ class _ValueExplanation:
             if entry.number <= era:
                 return
             if entry.why in LOADS and entry.upper is not None and self._read_by(entry):
-                yield LoadingEntry(
-                    entry.number, entry.time, entry.why, entry.rows, entry.run_id, entry.table_version
-                )
+                yield loading_entry(entry)
 
     def _read_by(self, entry: Entry) -> bool:
         upper = ColumnState.of(deserialise(entry.upper or "{}")).bounds.get(self.column)

@@ -25,6 +25,7 @@ from partitions.plan import Plan, pluralize
 from partitions.spelling import nearest_name
 from partitions.why_answer import LoadingEntry, Reason, WhyAnswer
 from resources.decisions.reasons import DECISION_REASONS
+from resources.kinds.loading_entry import loading_entry
 from resources.kinds.path.file_decisions import CAME_LATE
 from resources.kinds.path.opening import path_planning
 from resources.kinds.path.sweep import unhandled
@@ -245,15 +246,8 @@ class _FileExplanation:
             entry = self.opener.log.entry(self.dataflow.name, record.number)
             is_left_out = record.reason not in (None, *DECISION_REASONS)  # its rows are of other files
             others = f"with {pluralize(entry.files - 1, 'other file')}" if entry.files > 1 else ""
-            return LoadingEntry(
-                entry.number,
-                entry.time,
-                entry.why,
-                entry.rows,
-                entry.run_id,
-                entry.table_version,
-                "left the file out" if is_left_out else others,
-                0 if is_left_out else None,
+            return (
+                loading_entry(entry, "left the file out", 0) if is_left_out else loading_entry(entry, others)
             )
         return None
 

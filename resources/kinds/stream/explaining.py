@@ -16,6 +16,7 @@ from partitions.stream.idle_splits import excluded_splits
 from partitions.stream.state import Split, StreamState
 from partitions.stream.waiting_rows import slowest_splits, time_in_words, waiting_rows
 from partitions.why_answer import LoadingEntry, Reason, Status, WhyAnswer
+from resources.kinds.loading_entry import loading_entry
 from resources.kinds.state_of_entry import state_of
 from resources.platform.opener import Opener
 
@@ -79,11 +80,8 @@ def _newest_rows(opener: Opener, dataflow: Dataflow, name: str) -> Iterator[Load
         if after is not None and after[1] != watermark:
             yield after[0]
             return
-        number, part = entry.number, "the newest epoch with rows that raised its watermark"
-        after = (
-            LoadingEntry(number, entry.time, entry.why, entry.rows, entry.run_id, entry.table_version, part),
-            watermark,
-        )
+        part = "the newest epoch with rows that raised its watermark"
+        after = loading_entry(entry, part), watermark
         if entry.previous == 0 and watermark is not None:
             yield after[0]
 

@@ -28,6 +28,7 @@ from partitions.window.units import NO_UNIT
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import Failure, TimeBound, next_try_of
 from partitions.window.work_unit import WorkUnit, describe_unit, describe_works
+from resources.kinds.loading_entry import loading_entry
 from resources.kinds.window.awaited import ledger_of, windows_of
 from resources.kinds.window.opening import open_windows
 from resources.kinds.window.unit_lookup import units_of
@@ -302,16 +303,7 @@ def _loading_entries(
         counts = _rows_of(log, dataflow.name, entry)
         part_counts = [counts[key] for key in loaded if key in counts]
         part_rows = sum(part_counts) if len(part_counts) == len(loaded) else None
-        yield LoadingEntry(
-            entry.number,
-            entry.time,
-            entry.why,
-            entry.rows,
-            entry.run_id,
-            entry.table_version,
-            part,
-            part_rows,
-        )
+        yield loading_entry(entry, part, part_rows)
 
 
 def _failing_runs(
