@@ -2,7 +2,8 @@
 
 ``python -m benchmarks soak [OPTION…]`` and ``python -m benchmarks real_files [OPTION…]`` are proofs with
 options of their own; they
-measure nothing and are not among all measurements.
+measure nothing and are not among all measurements. ``python -m benchmarks chain [OPTION…]`` measures with
+tables of another size.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ NAMES = (
     "replay",
     "streams",
     "cluster",
+    "chain",
 )
-SOAK, REAL_FILES = "soak", "real_files"
+SOAK, REAL_FILES, CHAIN = "soak", "real_files", "chain"
 
 
 def main(names: list[str]) -> int:
@@ -43,6 +45,10 @@ def main(names: list[str]) -> int:
         from benchmarks.real_files.proof import main as real_files
 
         return real_files(names[1:])
+    if names[:1] == [CHAIN]:
+        from benchmarks.chain import main as chain
+
+        return chain(names[1:])
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         print(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import obstore
 
@@ -67,8 +69,13 @@ def project(folder: Path, flow: str = "arrivals", *, unknown_fields: str = "chec
     return folder
 
 
-def pretend_loaded(folder: Path, last: str) -> None:
-    """Append to each dataflow an entry that counts all files up to ``last`` as loaded, without a table."""
+def pretend_loaded(folder: Path, last: str | Mapping[str, Any]) -> None:
+    """Append to each dataflow an entry that counts all up to ``last`` as loaded, without a table.
+
+    Args:
+        folder: folder of the project.
+        last: path of the last file, or another kind's watermark.
+    """
     from platform_assets.platform import build_platform
     from platform_assets.project import load_project
     from resources.watermarks.entry import Entry, new_id, utc_now
@@ -79,11 +86,11 @@ def pretend_loaded(folder: Path, last: str) -> None:
         entry = Entry(
             id=new_id(),
             number=1,
-            watermark=json.dumps({"path": last}),
+            watermark=json.dumps({"path": last} if isinstance(last, str) else last),
             why="import",
             time=utc_now(),
             fingerprint=fingerprint(dataflow),
-            kind="path",
+            kind=dataflow.kind,
             app_id=new_id(),
         )
         log.append(flow, entry, expected=0)

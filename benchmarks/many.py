@@ -27,6 +27,7 @@ from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
 from platform_assets.factory.sensor_groups import GROUP_SIZE, MAX_SINGLE, group_sensors
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
+from resources.dagster.names import DagsterNames
 from resources.spark.connect_server import free_port
 
 COUNT = 1000
@@ -114,7 +115,7 @@ def _alerts() -> float:
         _many(project_folder, COUNT)
         (project_folder / "platform.yaml").write_text("alerts: {webhook: {env: HOOK}}\n")
         loaded = load_project(project_folder, environment={"HOOK": "http://127.0.0.1:1/"})
-        sensor = alerts_sensor(loaded, build_platform(loaded))
+        sensor = alerts_sensor(loaded, build_platform(loaded), DagsterNames())
         assert sensor is not None
         with DagsterInstance.from_config(str(dagster_home(project_folder, {}))) as instance:
             for _ in range(2):  # the first one asks for each dataflow
@@ -126,13 +127,13 @@ def _alerts() -> float:
 
 def _first_groups(project_folder: Path, clock: Callable[[], float]) -> list[SensorDefinition]:
     loaded = load_project(project_folder)
-    platform = build_platform(loaded)
+    platform, names = build_platform(loaded), DagsterNames.of(loaded.dataflows.values())
     sensors = [
-        make(flow, platform, dataflow_job(flow), clock)
+        make(flow, platform, names[flow.name], dataflow_job(flow, names[flow.name]), clock)
         for flow in loaded.dataflows.values()
         for make in (files_sensor, late_sensor)
     ]
-    return [group for group in group_sensors(sensors) if group.name.endswith("_1")]
+    return [group for group in group_sensors(sensors, names) if group.name.endswith("_1")]
 
 
 class _Group:

@@ -79,12 +79,12 @@ class WindowPartitions(Partitioning):
     @property
     def windows_name(self) -> str | None:
         """The name of the dynamic partitions for windows; None if windows are not dynamic."""
-        return f"{self.name}_windows" if self.timed and self.cron is None else None
+        return f"{self.identifier}_windows" if self.timed and self.cron is None else None
 
     @property
     def units_name(self) -> str | None:
         """The name of the dynamic partitions for units; None if units are not dynamic."""
-        return f"{self.name}_units" if self.units == "dynamic" else None
+        return f"{self.identifier}_units" if self.units == "dynamic" else None
 
     def missing_keys(
         self,
@@ -131,7 +131,8 @@ class WindowPartitions(Partitioning):
     def _unit_dimension(self) -> PartitionsDefinition[str] | None:
         if self.units_name:
             return DynamicPartitionsDefinition(name=self.units_name)
-        return StaticPartitionsDefinition(self.unit_keys) if self.units else None
+        # A list: Dagster compares the keys themselves, and a user's own definition has a list of them.
+        return StaticPartitionsDefinition([*self.unit_keys]) if self.units else None
 
 
 def _time_windows(cron: CronWindows) -> TimeWindowPartitionsDefinition:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta, tzinfo
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
+from partitions.checks import CheckSettings
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow_parts import DataflowParts
 from partitions.errors import ConfigurationError
@@ -21,6 +22,7 @@ from partitions.model import Duration, Flag, Model
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit
+from partitions.run_settings import AutomationCondition, EmptyLoad, Retry, Tags
 from partitions.sources import FilesSource, FunctionName, Source, TableName
 from partitions.sources.definition import rows_identify_work_unit
 from partitions.stream.definition import StreamWatermark
@@ -42,6 +44,18 @@ LATE_POLICIES: Mapping[LatePolicy, str] = {
     "ignore": "skipped",
 }
 """What happens to late files, for people."""
+
+
+class FilePosition(NamedTuple):
+    """A place in a file of the project.
+
+    Attributes:
+        file: relative to the project's folder; absolute if it lies elsewhere, as of an installed package.
+        line: counts from 1.
+    """
+
+    file: str
+    line: int
 
 
 class Freshness(Model):
@@ -81,8 +95,15 @@ class Dataflow(Model):
         maintenance: how often the table is optimized and vacuumed.
         schedule: cron in the watermark's time zone, for runs beside those of the sensor; not for path
         watermarks.
+        run_tags: tags of the runs of its jobs, for Dagster's queue and launcher.
+        op_tags: tags of the step that loads it, in every run: resources of a pod, for example.
+        retry: how often a failed load is tried again within its run; None: Dagster's own rule.
+        automation_condition: when Dagster's automation materialises the table; None: it does not.
+        empty_load: whether assets downstream in the same run run after a load without anything new.
+        checks: what a failure of a check means, by its name.
     """
 
+    _position: FilePosition | None = PrivateAttr(None)
     name: str
     layer: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "bronze"
     source: Source
@@ -105,6 +126,12 @@ class Dataflow(Model):
     freshness: Freshness | None = None
     maintenance: Maintenance | None = None
     schedule: Annotated[str, Field(min_length=1)] | None = None
+    run_tags: Tags = Field(default_factory=dict)
+    op_tags: Tags = Field(default_factory=dict)
+    retry: Retry | None = None
+    automation_condition: AutomationCondition | None = None
+    empty_load: EmptyLoad = "continue"
+    checks: dict[str, CheckSettings] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_step(self) -> Dataflow:
@@ -138,10 +165,23 @@ class Dataflow(Model):
             "sql" if self.sql else "transform" if self.transform else None,
             self.operators,
             self.max_bad_files,
+            self.sql,
+            self.checks,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)
         return self
+
+    @property
+    def position(self) -> FilePosition:
+        """Where it is declared."""
+        return self._position or FilePosition(f"dataflows/{self.name}.yaml", 1)
+
+    def declared_at(self, position: FilePosition) -> Dataflow:
+        """Return the same dataflow with the place where it is declared."""
+        copy = self.model_copy()
+        copy._position = position
+        return copy
 
     @property
     def kind(self) -> str:
@@ -154,6 +194,11 @@ class Dataflow(Model):
         return bool(self.sql or self.transform)
 
     @property
+    def deletes_keys(self) -> bool:
+        """Whether rows of its source can delete their key."""
+        return self.target.may_delete or self.watermark.carries_deletes(self.source, self.target)
+
+    @property
     def streams_with_spark(self) -> bool:
         """Whether Spark's own engine reads its rows, with a checkpoint that belongs to one definition."""
         return self.watermark.streams_with_spark
@@ -163,8 +208,11 @@ class Dataflow(Model):
         """Whether a reset may keep the table.
 
         Not for a stream that appends: its rows do not record where they came from, so a second read would
-        duplicate them.
+        duplicate them. Nor for a table to which deletes are applied: it would keep rows that were deleted
+        above before the second read.
         """
+        if self.watermark.carries_deletes(self.source, self.target):
+            return False
         return self.watermark.rows_name_origin or not self.target.only_adds
 
     @property
@@ -241,7 +289,12 @@ class Dataflow(Model):
     @property
     def window(self) -> WindowWatermark:
         """Its window watermark; a ConfigurationError if it has another kind."""
-        return self.watermark_as(WindowWatermark)
+        watermark = self.watermark_as(WindowWatermark)
+        if not self.source.complete:
+            return watermark
+        # Each window is the whole source, so a slice has one.
+        checkpoint = watermark.checkpoint.model_copy(update={"interval_windows": 1})
+        return watermark.model_copy(update={"checkpoint": checkpoint})
 
     @property
     def stream(self) -> StreamWatermark:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from partitions.checks import CheckSettings
 from partitions.maintenance_periods import Maintenance
 from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
@@ -20,7 +21,10 @@ WatermarkT = TypeVar("WatermarkT", bound=WatermarkDefinition)
 
 @dataclass(frozen=True)
 class DataflowParts(Generic[WatermarkT]):
-    """The parts of a dataflow that must fit each other; ``step`` is the key of the user's step."""
+    """The parts of a dataflow that must fit each other.
+
+    ``step`` is the key of the user's step, ``sql`` its text if it is one.
+    """
 
     source: SourceDefinition
     watermark: WatermarkT
@@ -34,6 +38,8 @@ class DataflowParts(Generic[WatermarkT]):
     step: str | None = None
     operators: tuple[Operator, ...] = ()
     max_bad_files: int | None = None
+    sql: str | None = None
+    checks: Mapping[str, CheckSettings] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,13 @@ class KindRules(Generic[WatermarkT]):
         expected_source: returns what the kind reads instead of a source, in words; None: it reads the
         source.
         refusals: yields the settings that cannot be combined with such a watermark.
+        checks: returns the names of the checks that only this kind has.
     """
 
     state: type[WatermarkState]
     expected_source: Callable[[type[SourceDefinition]], str | None]
     refusals: Callable[[DataflowParts[WatermarkT]], Iterator[Refusal]]
+    checks: Callable[[Sequence[Operator]], Sequence[str]] = lambda _: ()
 
 
 def reads_any(_source: type[SourceDefinition]) -> None:

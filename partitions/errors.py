@@ -7,10 +7,14 @@ the user on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 _LONGEST = 2000
+
+
+_END_OF_SENTENCE = re.compile(r"\.\s+(?=[A-Z`])")
 
 
 def shorten_to_line(text: str, longest: int = _LONGEST) -> str:
@@ -18,9 +22,18 @@ def shorten_to_line(text: str, longest: int = _LONGEST) -> str:
 
     The end stays, since it often names the cause.
     """
-    line = "; ".join(stripped for part in text.splitlines() if (stripped := part.strip()))
+    line = _in_one_line(text)
     half = (longest - 3) // 2
     return line if len(line) <= longest else f"{line[:half]} … {line[-half:]}"
+
+
+def first_sentence(text: str) -> str:
+    """Return what a message says is wrong, in one line: its first sentence, without what to do."""
+    return _END_OF_SENTENCE.split(_in_one_line(text), maxsplit=1)[0].removesuffix(".")
+
+
+def _in_one_line(text: str) -> str:
+    return "; ".join(stripped for part in text.splitlines() if (stripped := part.strip()))
 
 
 def name_dataflow(name: str, message: str) -> str:

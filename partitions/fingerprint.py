@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
+    from partitions.target import Target
 
 
 def identity(dataflow: Dataflow) -> dict[str, Any]:
@@ -26,7 +27,17 @@ def identity(dataflow: Dataflow) -> dict[str, Any]:
         **({"operators": operators} if operators else {}),
         "target": {"table": dataflow.table, "format": dataflow.target.format}
         | ({"shared": True} if dataflow.target.shared else {})
-        | ({"load": "scd2"} if dataflow.target.load == "scd2" else {}),
+        | ({"load": "scd2"} if dataflow.target.load == "scd2" else {})
+        | _history(dataflow.target),
+    }
+
+
+def _history(target: Target) -> dict[str, Any]:
+    """Return what the versions of a table depend on, as far as the definition says it."""
+    names = target.names.model_dump(exclude_defaults=True)
+    return {
+        **({"names": names} if names else {}),
+        **({"open_end": target.open_end} if target.open_end else {}),
     }
 
 

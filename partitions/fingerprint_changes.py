@@ -33,7 +33,7 @@ MEANINGS = {
     "window": "windows have another length: a window that starts where an old one did counts as loaded (not beside sql or transform),"
     " all others are read again",
     "timezone": "days start at other instants: a window that starts where an old one did counts as loaded, all others are read again;"
-    " times without a zone now mean other instants",
+    " times without a zone now mean other instants, so all windows of such rows are read again",
     "engine": "another engine keeps another state: the watermark cannot be used, only reset",
     "event_time": "the watermarks belong to another column: they cannot be used, only reset",
     "split": "the watermarks belong to other splits: they cannot be used, only reset",
@@ -43,6 +43,8 @@ MEANINGS = {
     "source.sources": "Spark's checkpoint knows its sources by their order, and how far it has read each of them",
     "target": "the rows loaded so far are in the old table: the new one gets only rows above the watermark",
     "target.format": "a table keeps its format: another format needs another table",
+    "target.names": "the versions of the table have columns of the old names",
+    "target.open_end": "the current versions of the table have the old end",
     "target.load": "an scd2 table accepts only load: scd2, since rows of other loads are not versions",
 }
 """By part of the identity. A part of ``source`` or ``target`` without a line has the line of the whole."""
@@ -65,8 +67,11 @@ _OF_OVERLAPPING_ROOTS = (
 )
 """The meaning of a changed path if the old folder contains the new one, or lies in it."""
 
+FORMS_OF_TABLE = frozenset({"target.load", "target.names", "target.open_end"})
+"""Parts that only the rows of the old table depend on; a new table takes any."""
+
 _FORMS = (
-    "target.load",
+    *FORMS_OF_TABLE,
     "kind",
     "scope",
     "columns",
@@ -180,7 +185,7 @@ def changes(
     then |= {"target.load": then.get("target.load") or before.get("load", "another")}
     current |= {"target.load": current.get("target.load") or load}
     if "target.table" in changed:
-        changed = [name for name in changed if name != "target.load"]
+        changed = [name for name in changed if name not in FORMS_OF_TABLE]
     by_path = remembers_files(str(now.get("kind")))
     of_files = then.get("source.type") == "files" == current.get("source.type")
     return [

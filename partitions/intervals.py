@@ -14,6 +14,9 @@ from typing import TypeVar
 Interval = tuple[int, int]
 """``[start, end)``, epoch milliseconds."""
 
+ALWAYS: Interval = (-(2**62), 2**62)
+"""From before all times to after them."""
+
 LabelT = TypeVar("LabelT")
 
 

@@ -15,6 +15,8 @@ from pydantic import Discriminator, Field, Tag
 from partitions.column import refusals as column
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow_parts import KindRules
+from partitions.offset import refusals as offset
+from partitions.offset.definition import OffsetWatermark
 from partitions.path import refusals as path
 from partitions.path.definition import PathWatermark
 from partitions.spark_stream import refusals as spark_stream
@@ -41,7 +43,8 @@ _AnyStream = Annotated[
 ]
 
 AnyWatermark = Annotated[
-    PathWatermark | ColumnWatermark | WindowWatermark | _AnyStream, Field(discriminator="type")
+    PathWatermark | ColumnWatermark | WindowWatermark | OffsetWatermark | _AnyStream,
+    Field(discriminator="type"),
 ]
 """A watermark by its ``type``; a stream by its ``engine``, too."""
 
@@ -50,6 +53,7 @@ KINDS: Mapping[type[WatermarkDefinition], KindRules[Any]] = MappingProxyType(
         PathWatermark: path.RULES,
         ColumnWatermark: column.RULES,
         WindowWatermark: window.RULES,
+        OffsetWatermark: offset.RULES,
         StreamWatermark: stream.RULES,
         StructuredStream: spark_stream.RULES,
     }

@@ -29,16 +29,22 @@ def _not_too_short(period: timedelta) -> timedelta:
 _Period = Annotated[Duration, AfterValidator(_not_too_short)]
 
 
+KEEP_FOR_DOWNSTREAM = timedelta(days=30)
+
+
 class Maintenance(Model):
     """The period of each maintenance task.
 
     Attributes:
         optimize: joins small files.
         vacuum: deletes files that no version within the table's retention needs.
+        keep_for_downstream: how long vacuum waits at most for dataflows of the project that read the table
+            by its commits, and have not read those whose files it would delete.
     """
 
     optimize: _Period | None = None
     vacuum: _Period | None = None
+    keep_for_downstream: _Period = KEEP_FOR_DOWNSTREAM
 
     @model_validator(mode="after")
     def _names_a_task(self) -> Maintenance:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
-from partitions.errors import BadPart
+from partitions.errors import BadPart, StrandlineError
 from partitions.last_look import SourceSnapshot
 from partitions.sentinels import Watermark
 
@@ -43,6 +43,7 @@ class Size(NamedTuple):
         work_units: number of work units to load.
         failed_units: number of work units that the slice skips and records as failed.
         ranges: number of row ranges; their rows are unknown.
+        commits: number of commits of a table.
     """
 
     files: int = 0
@@ -50,10 +51,13 @@ class Size(NamedTuple):
     work_units: int = 0
     failed_units: int = 0
     ranges: int = 0
+    commits: int = 0
 
     @property
     def amount(self) -> str:
-        """The size in words: ``3 files``, ``1 work unit``, ``1 range``."""
+        """The size in words: ``3 files``, ``1 work unit``, ``1 range``, ``2 commits``."""
+        if self.commits:
+            return pluralize(self.commits, "commit")
         if self.ranges:
             return pluralize(self.ranges, "range")
         if self.work_units or self.failed_units:
@@ -199,7 +203,7 @@ class Plan(Generic[SliceT]):
 
     Attributes:
         dataflow: the dataflow's name.
-        kind: ``path``, ``column``, ``window`` or ``stream``.
+        kind: ``watermark.type``.
         state_number: number of the entry that the plan starts from; 0 without one.
         now: the instant that the plan was made for, aware.
         why: a sentence for people.
@@ -210,6 +214,7 @@ class Plan(Generic[SliceT]):
         snapshot: the snapshot of a source whose rows only a read shows; a successful run notes it.
         awaited: rows that the next run may read once transactions have ended; a run notes them.
         waiting_for_upstream: number of work units whose part of another dataflow's table is incomplete.
+        stop: why the next run with rows stops, or may stop, until somebody decides; None if nothing is known.
     """
 
     dataflow: str
@@ -224,6 +229,7 @@ class Plan(Generic[SliceT]):
     snapshot: SourceSnapshot | None = None
     awaited: RunNote | None = None
     waiting_for_upstream: int = 0
+    stop: StrandlineError | None = None
 
     @property
     def due(self) -> bool:

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from partitions.replay.chunks import Chunk
 
+CommitNumber = tuple[int, str | None]
+"""The number of a commit of a table, and its identity, which another commit of that number lacks."""
+
 
 @dataclass(frozen=True)
 class WorkUnitSelection:
@@ -99,6 +102,27 @@ class ReplayFiles:
     gone_paths: tuple[str, ...] = ()
 
 
-Request = Due | Forced | LateOnly | Replay | ReplayFiles
+@dataclass(frozen=True)
+class ReplayCommits:
+    """Read commits of a table again, whatever the position says (docs/reference/replay.md).
+
+    Attributes:
+        after: number and identity of the commit before the first one; None: there is none.
+        last: number and identity of the last one.
+        since: number of the newest entry when the replay began; its own entries come after it.
+        reason: the reason for its entries.
+        replaces: whether the commit also deletes the rows that the table has of these commits.
+        saves: whether the state moves behind the last one; else it stays.
+    """
+
+    after: CommitNumber | None
+    last: CommitNumber
+    since: int
+    reason: str
+    replaces: bool = False
+    saves: bool = False
+
+
+Request = Due | Forced | LateOnly | Replay | ReplayFiles | ReplayCommits
 
 DUE = Due()

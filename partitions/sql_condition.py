@@ -10,8 +10,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from partitions.history import DEFAULT_NAMES
 from partitions.predicate import EVERYTHING, Among, Between, Predicate, all_of
-from partitions.target import HISTORY_COLUMNS, RUN_COLUMNS
+from partitions.target import RUN_COLUMNS
 
 _TOKEN = re.compile(
     r"""
@@ -145,12 +146,16 @@ def named_columns(condition: str, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in columns if name.casefold() in names)
 
 
-def column_of_run(names: Sequence[str]) -> str | None:
+def column_of_run(names: Sequence[str], added_by_load: Sequence[str] = ()) -> str | None:
     """Return the first column whose value depends on the run or the load; None if there is none.
 
     A row that is loaded again has another value there, so a condition on it would not find the row.
+
+    Args:
+        names: names of columns.
+        added_by_load: columns that the load adds under names of the definition.
     """
-    added = {*RUN_COLUMNS, *HISTORY_COLUMNS}
+    added = {*RUN_COLUMNS, *DEFAULT_NAMES.of_versions, *(name.casefold() for name in added_by_load)}
     return next((name for name in names if name.casefold() in added), None)
 
 

@@ -38,6 +38,9 @@ class LexicalRules:
 
 POSTGRESQL = LexicalRules(backslash=False, hashes=False, spaced=False, dollars=True, nested=True)
 MARIADB = LexicalRules(backslash=True, hashes=True, spaced=True, dollars=False, nested=False)
+SPARK = LexicalRules(backslash=True, hashes=False, spaced=False, dollars=False, nested=True)
+
+_GROUPS = re.compile(r"\bgroup\s+by\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,15 @@ def strip_end(text: str, rules: LexicalRules) -> str:
         if last is None:
             return code
         end = last.start
+
+
+def groups_rows(text: str) -> bool:
+    """Return whether a query of Spark's SQL has a GROUP BY."""
+    code, position = list[str](), 0
+    for span in non_code_spans(text, SPARK):
+        code += [text[position : span.start], " "]
+        position = span.end
+    return _GROUPS.search("".join([*code, text[position:]])) is not None
 
 
 def replace_in_code(text: str, old: str, new: str, rules: LexicalRules) -> str:

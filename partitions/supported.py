@@ -6,16 +6,21 @@ kind. A kind's own rules are in its room (``partitions.path.refusals``), a sourc
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from partitions.checks import COMMON, check_refusals
+from partitions.complete_source import complete_refusals
 from partitions.dataflow_parts import DataflowParts
+from partitions.delete_when import delete_refusals
+from partitions.keyed_options import option_refusals
 from partitions.kinds import KINDS, definition_class
 from partitions.refusal import Refusal
 from partitions.sources import SOURCES
 from partitions.sources.definition import SourceDefinition, version_refusals
 from partitions.sources.formats import FORMATS as FILE_FORMATS
 from partitions.sources.several import at_source_key
+from partitions.stream.operators import Operator
 from partitions.target import Target
 from partitions.watermark_definition import WatermarkDefinition
 
@@ -85,8 +90,17 @@ def refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
         names = ", ".join(operator.type for operator in parts.operators)
         yield Refusal(("operators",), names, "no such key, or a watermark of type stream")
     yield from _format_refusals(parts)
-    yield from parts.target.refusals()
+    yield from parts.target.refusals(pairs_changes=watermark.pairs_changes(source))
+    yield from delete_refusals(parts.target)
+    yield from option_refusals(parts)
+    yield from complete_refusals(parts)
     yield from rules.refusals(parts)
+    yield from check_refusals(parts.checks, check_names(watermark, parts.operators))
+
+
+def check_names(watermark: WatermarkDefinition, operators: Sequence[Operator]) -> Sequence[str]:
+    """Return the names of the checks that a dataflow has."""
+    return (*COMMON, *KINDS[type(watermark)].checks(operators))
 
 
 def source_refusal(kind: str, source: str) -> Refusal | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from typing import Annotated, Any, ClassVar, get_args
 
@@ -12,6 +12,8 @@ from pydantic import AfterValidator, Field
 from partitions.errors import ConfigurationError
 from partitions.instants import zone_of
 from partitions.model import Model
+from partitions.sources.definition import SourceDefinition
+from partitions.target import Target
 
 
 def _check_zone(text: str) -> str:
@@ -46,11 +48,12 @@ class WatermarkDefinition(Model):
         max_slices: the most slices of one run.
         remembers_files: whether its log lists each loaded file, so that a run loads a file once, and finds
         late ones.
-        has_ledger: whether single windows can be missing.
+        has_ledger: whether single windows can be missing, and its entries list those that they have loaded.
         fills_placeholders: whether placeholders in the path of files stand for its windows and units.
         takes_operators: whether operators may change its rows.
         takes_columns: whether its table may take new columns.
         rows_name_origin: whether a row tells what it was read from, so that a second read finds it.
+        reads_whole: whether its slices can be the whole source, one after the other.
         reads_versions: whether it reads a table version by version.
         streams_with_spark: whether Spark's own engine reads the rows, with a checkpoint.
         columns_of_loads: columns that rows must have for a load, by load, beside those that the target names.
@@ -62,6 +65,7 @@ class WatermarkDefinition(Model):
     takes_operators: ClassVar[bool] = False
     takes_columns: ClassVar[bool] = True
     rows_name_origin: ClassVar[bool] = True
+    reads_whole: ClassVar[bool] = False
     reads_versions: ClassVar[bool] = False
     streams_with_spark: ClassVar[bool] = False
     columns_of_loads: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -78,6 +82,18 @@ class WatermarkDefinition(Model):
     @abstractmethod
     def identity(self) -> dict[str, Any]:
         """Return the parts that the state depends on: changing one needs a decision (docs/reference/state.md)."""
+
+    def cautions(self, source: SourceDefinition) -> Iterator[str]:  # noqa: ARG002 - kinds that may miss rows use it
+        """Yield what a valid definition may miss, each with what to write instead."""
+        yield from ()
+
+    def carries_deletes(self, source: SourceDefinition, target: Target) -> bool:  # noqa: ARG002 - kinds that read changes use them
+        """Return whether its rows say that their key is deleted."""
+        return False
+
+    def pairs_changes(self, source: SourceDefinition) -> bool:  # noqa: ARG002 - kinds that read changes use it
+        """Return whether ``merge_keys`` tell which rows of an added change belong together."""
+        return False
 
     @property
     def zone_name(self) -> str:
@@ -103,6 +119,11 @@ class WatermarkDefinition(Model):
     def waits_for_upstream(self) -> bool:
         """Whether each of its windows waits until that dataflow has loaded all of it."""
         return False
+
+    @property
+    def whole_windows(self) -> str:
+        """What makes runs read whole windows; "" if they do, or if there are none."""
+        return ""
 
     @property
     def awaited_inputs(self) -> tuple[str, ...]:

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from partitions.sentinels import Watermark
+
+
+class ReadVersion(NamedTuple):
+    """How far the log of a table is read.
+
+    Attributes:
+        version: number of the last commit that was read.
+        id: identity of that commit; None: unknown.
+        in_first_read: whether files of that version itself are left to read.
+    """
+
+    version: int
+    id: str | None
+    in_first_read: bool = False
 
 
 class WatermarkState(ABC):
@@ -25,6 +39,11 @@ class WatermarkState(ABC):
     def holds_nothing(_watermark: Mapping[str, Any], /) -> bool:
         """Return whether a watermark that is not empty counts nothing as loaded."""
         return False
+
+    @staticmethod
+    def read_version(_watermark: Mapping[str, Any], /) -> ReadVersion | None:
+        """Return the version up to which the log of a table is read; None if a watermark names none."""
+        return None
 
     @staticmethod
     def short_form(watermark: Watermark, /) -> Watermark:

@@ -33,8 +33,8 @@ Status = Literal[
 """``up_to_date`` to ``stopped`` are of a dataflow as a whole, or of a part that is not loaded; the others of parts."""
 
 
-_LONGEST = 240
-"""The longest reason in a line for people; JSON has all of it."""
+_LONGEST = 1_000
+"""The longest reason for people, which loses its middle beyond: the end often names the cause. JSON has all of it."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ class Reason:
         since: when it began, ISO in UTC; None if unknown.
         next_try: when Dagster's sensor tries it next, ISO; None if it does not wait, or nobody knows.
         due_since: when the pause after a failure was over, ISO; None if it is not, or nothing waited.
+        tried_at: when a run last found the reason, ISO; the source may have changed since. None if unknown.
         run_id: the run that failed; None if none did, or it is unknown.
         choices: commands that help.
     """
@@ -56,6 +57,7 @@ class Reason:
     since: str | None = None
     next_try: str | None = None
     due_since: str | None = None
+    tried_at: str | None = None
     run_id: str | None = None
     choices: tuple[str, ...] = ()
 
@@ -71,7 +73,8 @@ class Reason:
             if self.due_since
             else ""
         )
-        return f"{self.what}: {_shortened(self.why)}{since}{run}{next_try}"
+        tried = f" (when it was last tried, {time_text(self.tried_at)})" if self.tried_at else ""
+        return f"{self.what}: {_shortened(self.why)}{tried}{since}{run}{next_try}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the public JSON form (docs/reference/cli.md, why)."""
@@ -81,6 +84,7 @@ class Reason:
             "since": self.since,
             "next_try": self.next_try,
             "due_since": self.due_since,
+            "tried_at": self.tried_at,
             "run_id": self.run_id,
             "choices": list(self.choices),
         }
@@ -147,6 +151,7 @@ class WhyAnswer:
         reasons: why it, or something of it, is not loaded; the most important first.
         hidden: the number of entries and reasons that are left out.
         choices: commands that help.
+        verified: what the last comparison of source and table showed, in words; None without one.
     """
 
     dataflow: str
@@ -157,6 +162,7 @@ class WhyAnswer:
     reasons: Sequence[Reason] = ()
     hidden: int = 0
     choices: Sequence[str] = ()
+    verified: str | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -164,7 +170,7 @@ class WhyAnswer:
         heading = " ".join(filter(None, [self.dataflow, self.subject]))
         body = [*(entry.line for entry in self.entries), *(reason.line for reason in self.reasons)]
         more = [f"… and {self.hidden:,} more (--json shows all)"] if self.hidden > 0 else []
-        return [f"{heading}: {self.summary}", *body, *more]
+        return [f"{heading}: {self.summary}", *body, *more, *filter(None, [self.verified])]
 
     def short(self, lines: int) -> str:
         """Return the summary and the first reasons as text, which reads well in one line, too."""
@@ -183,9 +189,14 @@ class WhyAnswer:
             "entries": [entry.as_json() for entry in self.entries],
             "reasons": [reason.as_json() for reason in self.reasons],
             "choices": list(self.choices),
+            "verified": self.verified,
         }
 
 
 def _shortened(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()}…"
+    if len(line) <= _LONGEST:
+        return line
+    start, _, _ = line[: _LONGEST // 2].rpartition(" ")
+    _, _, end = line[-_LONGEST // 2 :].partition(" ")
+    return f"{start} … {end}"

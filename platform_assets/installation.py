@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from resources.user_modules import DATAFLOWS as DATAFLOWS
+
 PACKAGE = __name__.rpartition(".")[0]
 """The name under which this layer is imported: ``platform_assets``, or ``strandline.platform_assets``."""
 
-SETTINGS, DATAFLOWS = "platform.yaml", "dataflows"
-"""What a project's folder holds: one of them, or both."""
+SETTINGS = "platform.yaml"
+"""What a project's folder holds beside or instead of :data:`DATAFLOWS`."""
 
 INSTALLED = PACKAGE != "platform_assets"
 """Whether the code comes from a wheel, and not from a checkout."""

@@ -10,15 +10,19 @@ from typing import Any
 
 from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 
+from partitions.commands import commands_with_environment, with_environment
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.path.quarantined_files import Quarantine
 from partitions.stream.operators import EPOCH
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import CountsRowsSetAside, KindProfile, PlanRow
+from platform_assets.schema_views import typed_columns
 from platform_assets.words import in_words, of_outcome_in_words, stored_in_words
 from resources.connections.places import Place
 from resources.outcome import Outcome
+from resources.tables.contract.commits import TaggedCommit
+from resources.tables.contract.contents import TableContents
 from resources.watermarks.entry import Entry
 
 _SHOWN = 100
@@ -41,6 +45,8 @@ def table_metadata(
     place: Place,
     columns: Sequence[Mapping[str, str]] = (),
     size: int | None = None,
+    *,
+    env: str | None = None,
 ) -> dict[str, Any]:
     """Return the metadata of a run's table.
 
@@ -50,6 +56,7 @@ def table_metadata(
         place: the place of the table.
         columns: the table's columns with name and type; empty to show none.
         size: bytes of the table's data files; None if unknown.
+        env: the environment, for commands.
     """
     profile = profile_of(dataflow)
     metadata: dict[str, Any] = {
@@ -63,6 +70,8 @@ def table_metadata(
         "plan": _plan_table(outcome, profile),
         "table": MetadataValue.path(str(place)),
     }
+    if outcome.deleted:
+        metadata["rows_deleted"] = outcome.deleted
     if outcome.withheld:
         metadata["rows_withheld"] = outcome.withheld
     if outcome.newest and outcome.newest.modified is not None:
@@ -76,25 +85,54 @@ def table_metadata(
     if outcome.warnings:
         metadata["warnings"] = MetadataValue.md("\n".join(f"- {warning}" for warning in outcome.warnings))
     if outcome.error is not None:
-        metadata |= error_metadata(outcome.error.message, outcome.error.choices)
+        metadata |= error_metadata(outcome.error.message, outcome.error.choices, env)
     return metadata | _dagster_table_metadata(dataflow, outcome, columns, size)
 
 
-def error_metadata(message: str, choices: Sequence[str]) -> dict[str, Any]:
-    """Return an error's message as metadata, and the commands that help if there are any."""
-    lines = "\n".join(f"- `{choice}`" for choice in choices)
-    return {"error": message} | ({"what_to_do": MetadataValue.md(lines)} if lines else {})
+def stored_metadata(contents: TableContents, commit: TaggedCommit, place: Place) -> dict[str, Any]:
+    """Return the metadata of what an asset of the user's own has stored.
+
+    Args:
+        contents: the contents of its table.
+        commit: the commit of the run.
+        place: the place of the table.
+    """
+    metadata: dict[str, Any] = {
+        "rows": commit.rows,
+        "table": MetadataValue.path(str(place)),
+        "table_version": commit.version,
+    }
+    if commit.committed_by is not None:
+        metadata["committed_by"] = commit.committed_by
+    # The rows are stored: a run does not fail because its table's facts cannot be read.
+    with suppress(StrandlineError):
+        columns, rows, size = typed_columns(contents.schema()), contents.rows_in_log(), contents.count_bytes()
+        return metadata | _dagster_metadata(rows, columns, size)
+    return metadata
+
+
+def error_metadata(message: str, choices: Sequence[str], env: str | None) -> dict[str, Any]:
+    """Return an error's message as metadata, and the commands that help; they name the environment."""
+    lines = "\n".join(f"- `{with_environment(choice, env)}`" for choice in choices)
+    return {"error": commands_with_environment(message, env)} | (
+        {"what_to_do": MetadataValue.md(lines)} if lines else {}
+    )
 
 
 def _dagster_table_metadata(
     dataflow: Dataflow, outcome: Outcome, columns: Sequence[Mapping[str, str]], size: int | None
 ) -> dict[str, Any]:
     """Return rows, size and columns under Dagster's own keys; nothing if the run committed nothing."""
-    metadata: dict[str, Any] = {}
     if not outcome.committed or outcome.newest is None:
-        return metadata
-    rows = outcome.newest.total_rows
-    if rows < _MAX_ROWS and not dataflow.target.shared:  # others load rows of a shared table, too
+        return {}
+    return {**_dagster_metadata(None, columns, size), **rows_metadata(dataflow, outcome.newest)}
+
+
+def _dagster_metadata(
+    rows: int | None, columns: Sequence[Mapping[str, str]], size: int | None
+) -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
+    if rows is not None and rows < _MAX_ROWS:
         metadata["dagster/row_count"] = rows
     if size is not None:
         metadata["dagster/size_bytes"] = size
@@ -106,6 +144,12 @@ def _dagster_table_metadata(
         ]
         metadata["dagster/column_schema"] = TableSchema(described)
     return metadata
+
+
+def rows_metadata(dataflow: Dataflow, entry: Entry) -> Mapping[str, Any]:
+    """Return the rows of the table after an entry under Dagster's own key; nothing if they are not known."""
+    # Others load rows of a shared table, too.
+    return _dagster_metadata(None if dataflow.target.shared else entry.total_rows, (), None)
 
 
 def _watermarks(dataflow: Dataflow, outcome: Outcome) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from partitions.schema_merging import new_fields, with_wider_integers
 from partitions.sources.formats import FORMATS
 from resources.platform.platform import Platform
 from resources.sources.files.pinned import PinnedSchema
+from resources.tables.contract.commits import Version
 from resources.watermarks.entry import Entry
 
 if TYPE_CHECKING:
@@ -130,14 +131,17 @@ def table_columns(platform: Platform, dataflow: Dataflow) -> Columns:
 
 
 def _table_schema(platform: Platform, dataflow: Dataflow) -> dict[str, Any] | None:
-    from pyspark.sql.types import StructType
-
     newest = platform.table(dataflow).contents.schema()
     if newest is None:
         return None
-    version, text = newest
-    columns = _typed(StructType.fromJson(json.loads(text)))
-    return {"table": dataflow.table, "version": version, "columns": columns}
+    return {"table": dataflow.table, "version": newest[0], "columns": typed_columns(newest)}
+
+
+def typed_columns(described: tuple[Version, str] | None) -> Columns:
+    """Return the columns of a table, as its contents describe them; none if there is no table."""
+    from pyspark.sql.types import StructType
+
+    return _typed(StructType.fromJson(json.loads(described[1]))) if described is not None else []
 
 
 def _typed(schema: StructType) -> Columns:

@@ -12,15 +12,16 @@ from datetime import datetime
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, strip_dataflow
 from partitions.instants import time_text
-from partitions.plan import Plan, Slice
+from partitions.plan import Plan, Slice, is_repeat
 from partitions.why_answer import Reason, Status, WhyAnswer
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import TellsUnloaded
-from platform_assets.words import holder_in_words
+from platform_assets.words import comparison_in_words, failed_until_now, holder_in_words
 from resources.dagster.run_history import RunHistory
 from resources.loop.lease import describe_holder
 from resources.loop.missing_source import tells_of_emptied_source
-from resources.notes.last_run import Attempt, find_decision_since
+from resources.notes.last_run import Attempt, attempt_after_look, find_decision_since
+from resources.notes.reconciled import last_reconciled
 from resources.platform.platform import Platform
 from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
@@ -41,18 +42,28 @@ class NextRun:
         error: why there is no plan.
         tried_at: when Dagster requests the next run, ISO; None if nothing is scheduled, or nobody knows.
         idle_sensors: the sensors that are turned off.
+        is_now: whether the plan is for the present time; another one says nothing about the source now.
     """
 
     plan: Plan[Slice] | None = None
     error: StrandlineError | None = None
     tried_at: str | None = None
     idle_sensors: Sequence[str] = ()
+    is_now: bool = True
+
+    @property
+    def has_work(self) -> bool | None:
+        """Whether the look found something to load; None if it failed, or says nothing about the source now."""
+        plan = self.plan
+        if plan is None or not self.is_now or (plan.due and plan.stop is not None):
+            return None
+        return plan.due
 
 
-def look_ahead(platform: Platform, dataflow: Dataflow, now: datetime) -> NextRun:
+def look_ahead(platform: Platform, dataflow: Dataflow, now: datetime, *, is_now: bool = True) -> NextRun:
     """Return the plan of the next run, or why there is none. Starts no Spark."""
     try:
-        return NextRun(platform.plan(dataflow, now))
+        return NextRun(platform.plan(dataflow, now), is_now=is_now)
     except StrandlineError as error:
         return NextRun(error=error)
 
@@ -97,25 +108,41 @@ class _WhyNow:
 
     def answer(self) -> WhyAnswer:
         """Return the first thing that keeps the dataflow from loading, then all others."""
-        attempt = self.history.last(self.dataflow.name, self.entry)
-        failure = self._failure(attempt)
+        name, log = self.dataflow.name, self.platform.log
+        attempt, is_over = attempt_after_look(
+            log, name, self.history.last(name, self.entry), has_work=self.next_run.has_work
+        )
+        failure = None if is_over else self._failure(attempt)
         reasons = [
             *filter(None, [failure]),
+            *self._foreseen_stop(failure),
             *self._upstream(),
             *self._emptied(),
             *self._unloaded(),
             *self._rest(),
         ]
         status, summary = self._summary(attempt, failure, reasons)
-        if status == "due":  # the summary says it already
+        if self.next_run.plan is not None and summary.endswith(self.next_run.plan.why):
             reasons = [reason for reason in reasons if reason.what != _NEXT_RUN]
+        if is_over and attempt is not None:
+            reasons.append(
+                Reason("the last attempt", failed_until_now(attempt.failing_since or attempt.time))
+            )
         choices = [choice for reason in reasons for choice in reason.choices]
         if status == "due":
             choices.insert(0, f"strandline run {self.dataflow.name}")
         if self.next_run.error is not None:
             choices = [*self.next_run.error.choices, *choices]
+        verified = last_reconciled(log, name)
+        if verified is not None and not verified.is_equal:
+            choices.append(f"strandline reconcile {name} --rows")
         return WhyAnswer(
-            self.dataflow.name, status, summary, None, (), reasons, choices=tuple(dict.fromkeys(choices))
+            name,
+            status,
+            summary,
+            reasons=reasons,
+            choices=tuple(dict.fromkeys(choices)),
+            verified=comparison_in_words(self.dataflow.kind, verified) if verified else None,
         )
 
     def _summary(
@@ -137,6 +164,11 @@ class _WhyNow:
                 if reasons
                 else ("up_to_date", "nothing is known to be missing")
             )
+        if plan.due and plan.stop is not None:
+            return "stopped", f"the definition may stop the next run: {plan.why}"
+        if plan.due and all(map(is_repeat, plan.slices)):
+            waits = any(reason.what != _NEXT_RUN for reason in reasons)
+            return "waits" if waits else "up_to_date", plan.why
         if plan.due:
             return "due", f"the next run loads: {plan.why}"
         if reasons:
@@ -158,6 +190,12 @@ class _WhyNow:
             run_id=attempt.run_id,
             choices=tuple(attempt.error["choices"]),
         )
+
+    def _foreseen_stop(self, failure: Reason | None) -> Iterator[Reason]:
+        """Yield why the next run with rows stops, unless the last attempt stopped for the same reason."""
+        stop = self.next_run.plan.stop if self.next_run.plan is not None else None
+        if stop is not None and not (failure is not None and failure.why in stop.message):
+            yield Reason("the definition", stop.message, choices=stop.choices)
 
     def _upstream(self) -> Iterator[Reason]:
         """Yield the upstream dataflows that fail, or have not loaded anything."""

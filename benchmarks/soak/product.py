@@ -28,7 +28,7 @@ from platform_assets.dagster_home import project_home
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from platform_assets.project.project import SPARK_REMOTE
-from resources.dagster.io_managers import holder_of
+from resources.dagster.run_holder import holder_of
 from resources.spark.connect_server import ConnectServer, free_port
 from tests.support.feed import Answer, call_of
 

@@ -18,16 +18,23 @@ class Alert:
         dataflow: the dataflow's name.
         condition: the kind of problem.
         text: for people: since when, what happened, and what to do.
+        may_pass: whether it is reported only if a second scan finds it, too, since it may pass by itself.
     """
 
     dataflow: str
     condition: Condition
     text: str
+    may_pass: bool = False
 
     @property
     def key(self) -> str:
         """A text that identifies the problem from scan to scan."""
-        return f"{self.dataflow}:{self.condition}"
+        return key_of(self.dataflow, self.condition)
+
+
+def key_of(dataflow: str, condition: Condition) -> str:
+    """Return the key of the alert of a condition."""
+    return f"{dataflow}:{condition}"
 
 
 def dataflow_of(key: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from partitions.alerts.alert import Alert, Condition, dataflow_of
+from partitions.alerts.alert import Alert, Condition
 
 Receiver = TypeVar("Receiver", bound=Hashable)
 
@@ -62,25 +62,24 @@ class AlertChanges:
 
 
 def compare_alerts(
-    states: Mapping[str, str], alerts: Collection[Alert], scanned: Collection[str]
+    states: Mapping[str, str], alerts: Collection[Alert], judged: Collection[str]
 ) -> AlertChanges:
     """Compare the alerts of a scan with the states after the last scan.
 
     Args:
         states: by key of an alert.
         alerts: the alerts of this scan.
-        scanned: the dataflows that this scan has judged; the alerts of others stay as they are.
+        judged: the keys that this scan has judged; the states of others stay as they are.
     """
     current = {alert.key: alert for alert in alerts}
-    after = {key: state for key, state in states.items() if dataflow_of(key) not in scanned}
+    after = {key: state for key, state in states.items() if key not in judged}
     began = []
     for key, alert in current.items():
-        if states.get(key) != REPORTED and (alert.condition not in _PASSING or key in states):
+        may_pass = alert.may_pass or alert.condition in _PASSING
+        if states.get(key) != REPORTED and (not may_pass or key in states):
             began.append(alert)
         after[key] = REPORTED if states.get(key) == REPORTED or alert in began else FOUND_ONCE
     ended = tuple(
-        key
-        for key, state in states.items()
-        if state == REPORTED and key not in current and dataflow_of(key) in scanned
+        key for key, state in states.items() if state == REPORTED and key not in current and key in judged
     )
     return AlertChanges(tuple(began), ended, after)

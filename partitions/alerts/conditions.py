@@ -14,11 +14,14 @@ from partitions.alerts.alert import Alert
 from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.instants import as_datetime, time_text
 from partitions.path.expected import MissingRange
+from partitions.path.quarantined_files import release_command
 from partitions.plan import format_duration, pluralize
 from partitions.window.ledger import Ledger
 from partitions.window.work_unit import describe_unit
 
 _BAD_STATUSES = ("failed", "blocked", "died")
+_UNDECIDED_STATUSES = ("held", "skipped", "stopped")
+"""Statuses of runs that neither failed nor went well: they end no series of failures."""
 
 MAX_NAMED = 3
 """The most late files that an alert names."""
@@ -26,7 +29,7 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True)
 class EndedRun:
-    """The last finished run of a dataflow, or the looks for new data that failed since.
+    """The last finished run of a dataflow, or the looks for new data that failed since, if they count.
 
     Attributes:
         status: as ``strandline list`` shows it.
@@ -34,6 +37,7 @@ class EndedRun:
         message: message of its error; "" if it has none.
         choices: commands that help.
         failed_looks: how many looks for new data have failed one after the other, without a run; 0 of a run.
+        continues_failures: whether the runs before it failed, and none went well since.
     """
 
     status: str
@@ -41,6 +45,14 @@ class EndedRun:
     message: str = ""
     choices: Sequence[str] = ()
     failed_looks: int = 0
+    continues_failures: bool = False
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether it failed, or ended no series of failures."""
+        return self.status in _BAD_STATUSES or (
+            self.continues_failures and self.status in _UNDECIDED_STATUSES
+        )
 
 
 def broken_file_alert(dataflow: str, errors: Sequence[str]) -> Alert:
@@ -48,15 +60,21 @@ def broken_file_alert(dataflow: str, errors: Sequence[str]) -> Alert:
     return Alert(dataflow, "failed", f"its file has errors: {'; '.join(errors)}\n  strandline validate")
 
 
-def failure_alert(dataflow: Dataflow, run: EndedRun | None, after: int) -> Alert | None:
-    """Return the alert of a last run or look that failed; None if it succeeded, or if there was none.
+def unreadable_state_alert(dataflow: str, error: str, choices: Sequence[str] = ()) -> Alert:
+    """Return the alert of a dataflow whose state cannot be read: no run can load anything.
 
     Args:
-        dataflow: its dataflow.
-        run: the last run, or the looks since.
-        after: how many looks must have failed; a run counts at once.
+        dataflow: the dataflow's name.
+        error: why it cannot be read.
+        choices: commands that help.
     """
-    if run is None or run.status not in _BAD_STATUSES or 0 < run.failed_looks < after:
+    commands = "".join(f"\n  {choice}" for choice in choices or ("strandline doctor",))
+    return Alert(dataflow, "failed", f"its state cannot be read: {error}{commands}", may_pass=True)
+
+
+def failure_alert(dataflow: Dataflow, run: EndedRun | None) -> Alert | None:
+    """Return the alert of a last run or look that failed; None if it succeeded, or if there was none."""
+    if run is None or not run.is_failing:
         return None
     retry = f"strandline {'plan' if run.failed_looks else 'run'} {dataflow.name}"
     choices = "".join(f"\n  {choice}" for choice in run.choices or (retry,))
@@ -114,8 +132,8 @@ def quarantined_alert(dataflow: str, files: Sequence[tuple[str, str]]) -> Alert 
     such_as = "such as " if len(files) > MAX_NAMED else ""
     named = "; ".join(f"{path}: {reason}" for path, reason in files[:MAX_NAMED])
     text = f"{pluralize(len(files), 'file')} in quarantine, {such_as}{named}"
-    commands = f"\n  strandline list {dataflow}\n  strandline files release {dataflow} {files[0][0]}"
-    return Alert(dataflow, "quarantined", text + commands)
+    release = release_command(dataflow, [path for path, _ in files[:MAX_NAMED]])
+    return Alert(dataflow, "quarantined", f"{text}\n  strandline list {dataflow}\n  {release}")
 
 
 def bad_records_alert(dataflow: str, count: int, table: str) -> Alert | None:
@@ -138,14 +156,20 @@ def has_ledger(dataflow: Dataflow) -> bool:
 
 
 def gaps_alert(dataflow: Dataflow, ledger: Ledger) -> Alert | None:
-    """Return the alert of past windows that are not loaded; None if there are none."""
-    gaps = ledger.missing
-    if not gaps:
+    """Return the alert of past windows that are not loaded, or out of date; None if there are none."""
+    gaps, outdated = ledger.missing, ledger.outdated
+    if not (gaps or outdated):
         return None
-    unit, first = gaps[0]
+    unit, first = [*gaps, *outdated][0]
+    counts = [
+        pluralize(len(gaps), "gap") if gaps else "",
+        f"{pluralize(len(outdated), 'loaded stretch', 'loaded stretches')} out of date" if outdated else "",
+    ]
     start, end = (as_datetime(ms, ledger.zone).isoformat() for ms in (first.start, first.end))
     of_unit = f"{describe_unit(unit.unit)}, " if describe_unit(unit.unit) else ""
-    text = f"{pluralize(len(gaps), 'gap')} in its ledger, the first: {of_unit}{start} to {end}: {first.why}"
+    text = (
+        f"{', '.join(filter(None, counts))} in its ledger, the first: {of_unit}{start} to {end}: {first.why}"
+    )
     return Alert(dataflow.name, "gaps", f"{text}\n  strandline ledger {dataflow.name}")
 
 

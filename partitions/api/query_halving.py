@@ -11,7 +11,7 @@ from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
 
-from partitions.api.requests import Request, request_for, requests_above
+from partitions.api.requests import ApiRequest, request_for, requests_above
 from partitions.column.predicates import ColumnRange
 from partitions.errors import PlanError
 from partitions.instants import as_datetime, milliseconds
@@ -51,7 +51,7 @@ class Query:
         depth: how often it was cut.
     """
 
-    request: Request
+    request: ApiRequest
     range: ColumnRange | None = None
     extent: Extent | None = None
     kind: ValueType | None = None
@@ -124,7 +124,7 @@ class Query:
         first, second = (replace(part, request=part._range_request(source, zone)) for part in parts)
         return first, second
 
-    def _range_request(self, source: ApiSource, zone: tzinfo) -> Request:
+    def _range_request(self, source: ApiSource, zone: tzinfo) -> ApiRequest:
         range_ = self.range
         assert range_ is not None
         if isinstance(range_.lower, int) and self.above is not None:

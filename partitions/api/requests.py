@@ -21,7 +21,7 @@ from partitions.window.extent import Extent
 
 
 @dataclass(frozen=True)
-class Request:
+class ApiRequest:
     """One request, without its pages.
 
     Attributes:
@@ -41,31 +41,31 @@ class Request:
         """A key that is equal for equal requests."""
         return as_json([self.method, self.path, dict(sorted(self.params.items())), self.body])
 
-    def at(self, position: Position, *, in_body: bool) -> Request:
+    def at(self, position: Position, *, in_body: bool) -> ApiRequest:
         """Return the request for one page."""
         if not position.parameters:
             return self
         return self.with_parameters(position.parameters, in_body=in_body)
 
-    def with_parameters(self, parameters: Mapping[str, Any], *, in_body: bool) -> Request:
+    def with_parameters(self, parameters: Mapping[str, Any], *, in_body: bool) -> ApiRequest:
         """Return the request with more parameters; in a body a dot leads into an object."""
         if in_body:
             body = dict(self.body or {})
             for name, value in parameters.items():
                 body = _with_value(body, name.split("."), value)
-            return Request(self.method, self.path, self.params, body)
+            return ApiRequest(self.method, self.path, self.params, body)
         texts = {name: as_text(value) for name, value in parameters.items()}
-        return Request(self.method, self.path, {**self.params, **texts}, self.body)
+        return ApiRequest(self.method, self.path, {**self.params, **texts}, self.body)
 
 
-def sample_request(source: ApiSource) -> Request:
+def sample_request(source: ApiSource) -> ApiRequest:
     """Return the request of a source without placeholders, without any bound."""
     return _request(source, lambda template: template.filled(_no_value))
 
 
 def requests_above(
     source: ApiSource, ranges: Sequence[ColumnRange], zone: tzinfo
-) -> list[tuple[Request, ColumnRange | None]]:
+) -> list[tuple[ApiRequest, ColumnRange | None]]:
     """Return requests that together return all rows of any of the ranges, each with its range.
 
     Ranges of several columns are joined by OR, but parameters of one request by AND: so each column has
@@ -82,7 +82,7 @@ def requests_above(
     """
     plain, bounds = sample_request(source), source.bounds(zone)
     in_body = source.watermark_param_location == "body"
-    requests: list[tuple[Request, ColumnRange | None]] = []
+    requests: list[tuple[ApiRequest, ColumnRange | None]] = []
     for range_ in ranges:
         parameters: dict[str, str] = {}
         name = source.watermark_param_mapping.get(range_.column)
@@ -97,7 +97,7 @@ def requests_above(
     return requests or [(plain, None)]
 
 
-def request_for(source: ApiSource, extent: Extent, zone: tzinfo, kind: ValueType | None = None) -> Request:
+def request_for(source: ApiSource, extent: Extent, zone: tzinfo, kind: ValueType | None = None) -> ApiRequest:
     """Return the request for a range of time of one unit.
 
     Args:
@@ -175,13 +175,13 @@ def _check_expressible(source: ApiSource, is_exact: bool, moment: Any) -> None:
         )
 
 
-def _request(source: ApiSource, fill: Any, fill_path: Any = None) -> Request:
+def _request(source: ApiSource, fill: Any, fill_path: Any = None) -> ApiRequest:
     path = (fill_path or fill)(Template.parse(source.path))
     params = {
         name: fill(Template.parse(value)) if isinstance(value, str) else as_text(value)
         for name, value in source.params.items()
     }
-    return Request(source.method, path, params, source.body if source.method == "POST" else None)
+    return ApiRequest(source.method, path, params, source.body if source.method == "POST" else None)
 
 
 def _fill_placeholder(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from typing_extensions import override
 
 from partitions.column.lookback import LookBack, nest_look_back
 from partitions.column.state import EXCLUSIVE
 from partitions.model import LONGEST, Duration
+from partitions.sources.definition import SourceDefinition
 from partitions.sources.rows import ColumnName
 from partitions.watermark_definition import SliceSize, ZonedWatermark
 
@@ -104,6 +107,15 @@ class ColumnWatermark(ZonedWatermark):
     def reads_again(self) -> bool:
         """Whether each run reads earlier rows again, by look-back or at an inclusive boundary."""
         return self.looks_back or self.boundary == "inclusive"
+
+    @override
+    def cautions(self, source: SourceDefinition) -> Iterator[str]:
+        """Yield that rows of a lake table which come late are missed, unless a look-back reads them."""
+        if source.lake_table is not None and not self.looks_back:
+            yield (
+                f"rows that table {source.lake_table} gets later with a value at or below the highest one read are never loaded. Read its commits"
+                " (watermark: {type: offset}), or read earlier rows again (watermark.backward, with target.merge_keys)"
+            )
 
     def identity(self) -> dict[str, Any]:
         """Return the parts that the state depends on (docs/reference/state.md)."""

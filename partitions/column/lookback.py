@@ -72,6 +72,20 @@ class LookBack(Model):
         return {unit: value for unit, value in values.items() if value is not None}
 
     @property
+    def in_words(self) -> str:
+        """The distance for people: ``P3D``, ``P1MT6H``, ``100``; of a closing day its number."""
+        if self.closing_day is not None:
+            return f"closing_day {self.closing_day}"
+        dates = "".join(
+            f"{count}{unit}"
+            for count, unit in ((self.years, "Y"), (self.months, "M"), (self.days, "D"))
+            if count
+        )
+        times = f"T{self.hours}H" if self.hours else ""
+        distances = [f"P{dates}{times}" if dates or times else "", f"{self.by:,}" if self.by else ""]
+        return ", ".join(filter(None, distances))
+
+    @property
     def reads_again(self) -> bool:
         """Whether a run reads anything below the stored watermark."""
         return self.moves_times or self.moves_numbers

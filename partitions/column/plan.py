@@ -315,14 +315,14 @@ def _why(definition: ColumnWatermark, state: ColumnState, slices: Sequence[Colum
     if not state.bounds:
         return f"first run: all rows{in_slices}"
     if not new:
-        because = (
-            "look-back"
-            if definition.looks_back
-            else "boundary: inclusive"
+        reads = (
+            f"the look-back again ({definition.backward.in_words})"
+            if definition.backward is not None and definition.looks_back
+            else "rows at the watermark again (boundary: inclusive)"
             if definition.reads_again
-            else "nulls: read"
+            else "rows without a value again (nulls: read)"
         )
-        return f"{because}: rows at or below the watermark are read again"
+        return f"nothing new; the next run reads {reads}"
     above = ", ".join(f"{name} {format_bound(bound.value)}" for name, bound in state.bounds.items())
     again = [
         f"{range_.column} {format_bound(range_.lower)}"

@@ -6,6 +6,7 @@ loads a released one in a slice of its own.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,6 +15,11 @@ from typing import Any
 from partitions.errors import ConfigurationError
 from partitions.path.source import SourceFile
 from partitions.plan import pluralize
+
+
+def release_command(dataflow: str, paths: Sequence[str]) -> str:
+    """Return the command that releases files, for a shell: paths with spaces are quoted."""
+    return " ".join(["strandline files release", dataflow, *map(shlex.quote, paths)])
 
 
 @dataclass(frozen=True)

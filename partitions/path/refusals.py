@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from partitions.checks import LATE_FILES, NAMES_SORT_BY_TIME, QUARANTINED_FILES
 from partitions.dataflow_parts import DataflowParts, KindRules
 from partitions.path.definition import PathWatermark
 from partitions.path.state import PathState
@@ -50,4 +51,9 @@ def refusals(parts: DataflowParts[PathWatermark]) -> Iterator[Refusal]:
         yield Refusal(("schedule",), repr(parts.schedule), "no schedule (a path watermark has a sensor)")
 
 
-RULES = KindRules(PathState, _expected_source, refusals)
+RULES = KindRules(
+    PathState,
+    _expected_source,
+    refusals,
+    checks=lambda _: (NAMES_SORT_BY_TIME, LATE_FILES, QUARANTINED_FILES),
+)

@@ -1,4 +1,4 @@
-"""Types that a first run gives to columns, inferred without Spark from one file's first records.
+"""Types that a first run gives to columns, inferred without Spark from the first records of files.
 
 The rules are Spark's: a text that only looks like a number or a time is text, and a field without a value
 has no type yet.
@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Literal
 
 from partitions.ddl import ddl_name
@@ -55,11 +56,36 @@ class FirstTypes:
         columns: names and DDL types.
         valueless: columns that have no value, and so no type yet; not among ``columns``.
         texts: by column, the non-empty values of a text format.
+        struct: the type of a JSON record; None of a text format.
     """
 
     columns: Sequence[tuple[str, str]]
     valueless: Sequence[str] = ()
     texts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    struct: Any = field(default=None, repr=False, compare=False)
+
+
+def merge_first_types(types: Sequence[FirstTypes]) -> FirstTypes:
+    """Return the columns of several files of one format, each of the narrowest type for all values.
+
+    Raises:
+        UnclearColumns: names of two files differ in upper and lower case only.
+    """
+    structs = [of_file.struct for of_file in types]
+    if None not in structs:
+        return _columns_of_struct(reduce(_merge_types, structs), _BLANK)
+    texts: dict[str, list[str]] = {}
+    for of_file in types:
+        for name, values in of_file.texts.items():
+            texts.setdefault(name, []).extend(values)
+    _check_names(list(texts), "their headers")
+    return _of_texts(texts)
+
+
+def _of_texts(texts: Mapping[str, Sequence[str]]) -> FirstTypes:
+    return FirstTypes(
+        [(name, _sql_type_name(type_of_texts(values))) for name, values in texts.items()], (), texts
+    )
 
 
 def type_of_texts(texts: Iterable[str]) -> str:
@@ -120,9 +146,7 @@ def types_of_csv(text: str, separator: str) -> FirstTypes:
                 f"a value of its record {number} spans several lines: set options: {{multiLine: true}}"
             )
     texts = {name: [row[place] for row in rows if row[place]] for place, name in enumerate(names)}
-    return FirstTypes(
-        [(name, _sql_type_name(type_of_texts(values))) for name, values in texts.items()], (), texts
-    )
+    return _of_texts(texts)
 
 
 def types_of_lines(text: str) -> FirstTypes:
@@ -277,6 +301,7 @@ def _columns_of_struct(merged: Any, nothing: str) -> FirstTypes:
     return FirstTypes(
         [(name, kind) for name, kind in columns.items() if kind is not None],
         [name for name, kind in columns.items() if kind is None],
+        struct=merged,
     )
 
 

@@ -32,7 +32,7 @@ def typed_bounds(start: Any, end: Any, *, with_time: bool = False) -> tuple[Repl
         ConfigurationError: if a bound cannot be parsed, if they have no common order (with and without a
         zone, a number beside a date), or if start does not lie below end.
     """
-    lower, upper = _bound("start", start), _bound("end", end)
+    lower, upper = typed_bound("start", start), typed_bound("end", end)
     if with_time or isinstance(lower, datetime) or isinstance(upper, datetime):
         lower, upper = _with_time(lower), _with_time(upper)
     if compare_values(lower, upper) >= 0:
@@ -40,7 +40,16 @@ def typed_bounds(start: Any, end: Any, *, with_time: bool = False) -> tuple[Repl
     return lower, upper
 
 
-def _bound(name: str, value: Any) -> ReplayBound:
+def typed_bound(name: str, value: Any) -> ReplayBound:
+    """Return a bound, typed by its text.
+
+    Args:
+        name: what it bounds, for the error.
+        value: text, or a typed value.
+
+    Raises:
+        ConfigurationError: it cannot be parsed.
+    """
     if isinstance(value, date | int) and not isinstance(value, bool):
         return value
     try:

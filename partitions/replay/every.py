@@ -62,12 +62,26 @@ def fitted_chunks(chunks: Iterable[Chunk], kind: ValueType | None) -> tuple[Chun
         ConfigurationError: if the column has another type.
     """
     return tuple(
-        replace(chunk, lower=_fit_bound(chunk.lower, kind, chunk), upper=_fit_bound(chunk.upper, kind, chunk))
+        replace(
+            chunk,
+            lower=fitted_bound(chunk.column, chunk.lower, kind),
+            upper=fitted_bound(chunk.column, chunk.upper, kind),
+        )
         for chunk in chunks
     )
 
 
-def _fit_bound(bound: ReplayBound, kind: ValueType | None, chunk: Chunk) -> ReplayBound:
+def fitted_bound(column: str, bound: ReplayBound, kind: ValueType | None) -> ReplayBound:
+    """Return a bound in the type of its column.
+
+    Args:
+        column: the column's name.
+        bound: as requested; beside a zoned column, one without a zone is in UTC.
+        kind: the type of the column; None: unknown.
+
+    Raises:
+        ConfigurationError: the column has another type.
+    """
     is_number = kind in ("whole", "number")
     if isinstance(bound, int):
         fitted: ReplayBound | None = bound if is_number else None
@@ -80,7 +94,7 @@ def _fit_bound(bound: ReplayBound, kind: ValueType | None, chunk: Chunk) -> Repl
     if fitted is None:
         column_type = WORDS[kind] if kind else "nothing that tells its type"
         raise ConfigurationError(
-            f"expected bounds of the type of column {chunk.column}, which holds {column_type}, found {format_bound(bound)}. {_ADVICE.get(kind or '', _OTHERS)}"
+            f"expected bounds of the type of column {column}, which holds {column_type}, found {format_bound(bound)}. {_ADVICE.get(kind or '', _OTHERS)}"
         )
     return fitted
 

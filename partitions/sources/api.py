@@ -238,7 +238,7 @@ class ApiSource(RowsSource):
     @property
     def record_support(self) -> RecordSupport:
         """Fields that the schema lacks can be left out."""
-        return RecordSupport(always_checked=None)
+        return RecordSupport(always_checked=None, name_fields=True)
 
     def identity(self) -> dict[str, Any]:
         """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""

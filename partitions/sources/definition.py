@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from partitions.bound_text import FIELDS, BoundFormat
-from partitions.model import Model
+from partitions.model import Flag, Model
 from partitions.placeholders import TIMES, Placeholder, bound_format
 from partitions.refusal import Refusal
 
@@ -71,12 +71,14 @@ class RecordSupport(NamedTuple):
         None: it can.
         lenient_options: the options, as set, that let Spark accept text that is not JSON.
         are_lines: whether each record is a line, so that a bad record can be set aside alone.
+        name_fields: whether each record names its own fields, so that one can lack a field that others have.
     """
 
     always_checked: str | None = "its columns are pinned"
     rescue_refusal: str | None = "strict or merge (its values are typed, so there is no text to rescue)"
     lenient_options: tuple[str, ...] = ()
     are_lines: bool = False
+    name_fields: bool = False
 
 
 class BoundText(NamedTuple):
@@ -100,10 +102,11 @@ class SourceDefinition(Model):
 
     Attributes:
         type: the word that a user writes.
+        complete: whether each read is the whole source, so that a key that it lacks is gone there.
         connection_type: the type of its connection; None: it has none.
         holds_files: whether it is files under a root; else it is queried for rows, and has its own schema.
         has_chunks: whether it can be read in chunks that never change, such as files.
-        version_keys: the fields that only a stream over splits has.
+        version_keys: the fields that only a reader of its versions has.
         placeholder_location: the key that may contain placeholders, and its name in messages.
     """
 
@@ -114,6 +117,7 @@ class SourceDefinition(Model):
     placeholder_location: ClassVar[tuple[str, str]] = ("path", "the path")
 
     type: str
+    complete: Flag = False
 
     @property
     @abstractmethod
@@ -228,6 +232,10 @@ class SourceDefinition(Model):
         """
         yield from ()
 
+    def append_refusals(self) -> Iterator[Refusal]:
+        """Yield values that a reader of appended rows alone cannot follow, such as a stream."""
+        yield from ()
+
     def unit_refusals(self) -> Iterator[Refusal]:
         """Yield keys and placeholders that a source of units does not allow.
 
@@ -240,6 +248,8 @@ class SourceDefinition(Model):
                 f"{{{name}}}",
                 f"{self.placeholder_location[1]} without placeholders (it lists the units themselves)",
             )
+        if self.complete:
+            yield Refusal(("source", "complete"), "true", "no such key (units are listed anew in each run)")
         if self.declared_schema is not None:
             yield Refusal(
                 ("source", "schema"), self.declared_schema, "no schema (units have the types of the source)"
@@ -247,10 +257,12 @@ class SourceDefinition(Model):
 
 
 def version_refusals(source: SourceDefinition) -> Iterator[Refusal]:
-    """Yield keys that only a stream over splits has, which reads version by version."""
+    """Yield keys that only a reader of versions has: a stream over splits, or an offset."""
     for name in source.version_keys:
         if name in source.model_fields_set:
-            expected = "no such key (only a stream with engine: splits has it)"
+            expected = (
+                "no such key (only a watermark of type offset, or a stream with engine: splits, has it)"
+            )
             yield Refusal(("source", name.rstrip("_")), str(getattr(source, name)), expected)
 
 

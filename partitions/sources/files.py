@@ -104,7 +104,13 @@ class FilesSource(SourceDefinition):
         """What the format supports."""
         form = FORMATS[self.format]
         lenient = lenient_options(self.options) if self.format in ("json", "ndjson") else ()
-        return RecordSupport(form.always_checked, form.rescue_refusal, tuple(lenient), form.records_are_lines)
+        return RecordSupport(
+            form.always_checked,
+            form.rescue_refusal,
+            tuple(lenient),
+            form.records_are_lines,
+            form.records_name_fields,
+        )
 
     def identity(self) -> dict[str, Any]:
         """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""

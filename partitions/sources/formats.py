@@ -72,6 +72,7 @@ class FileFormat:
         None: it can.
         lists_units: whether a file can list units, which are read without Spark.
         records_are_lines: whether each record is a line, so that a bad record can be set aside alone.
+        records_name_fields: whether each record names its own fields, so that it can lack one.
     """
 
     endings: tuple[str, ...]
@@ -87,6 +88,7 @@ class FileFormat:
     )
     lists_units: bool = False
     records_are_lines: bool = False
+    records_name_fields: bool = False
 
     @property
     def all_endings(self) -> tuple[str, ...]:
@@ -280,6 +282,7 @@ FORMATS: Mapping[str, FileFormat] = {
         rescue_refusal=None,
         lists_units=True,
         records_are_lines=True,
+        records_name_fields=True,
     ),
     "json": FileFormat(
         (".json",),
@@ -290,6 +293,7 @@ FORMATS: Mapping[str, FileFormat] = {
         reader_options=_JSON_OPTIONS,
         rescue_refusal=None,
         lists_units=True,
+        records_name_fields=True,
     ),
     "csv": FileFormat(
         (".csv", ".tsv"),

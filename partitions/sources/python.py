@@ -38,7 +38,7 @@ class PythonSource(RowsSource):
     """A function of the user that yields rows.
 
     Attributes:
-        function: ``package.module:name``; receives a ``RowRequest``, and yields batches.
+        function: ``package.module:name``; receives a ``Request``, and yields batches.
         highest: ``package.module:name``; receives the request and a column's name, and returns the
         column's highest value, or None.
         connection: a connection of ``platform.yaml``, of type python; the function receives its settings.

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, AwareDatetime, Field
+from typing_extensions import override
 
+from partitions.model import Model
 from partitions.refusal import Refusal
 from partitions.sources.definition import version_refusals
 from partitions.sources.rows import RowsSource
@@ -24,13 +26,24 @@ def _check_table_name(text: str) -> str:
 TableName = Annotated[str, AfterValidator(_check_table_name)]
 
 
+OnChange = Literal["stop", "skip", "apply", "keep"]
+
+
+class FromTime(Model):
+    """A start behind the last commit at or before a time."""
+
+    time: AwareDatetime
+
+
 class TableSource(RowsSource):
     """A table of the lake, written by a dataflow or not.
 
     Attributes:
         table: ``<layer>/<name>``.
-        from_: the first version that a stream reads; ``latest``: the versions after its first run.
-        on_change: whether a version that removes or changes rows stops a stream, or is skipped.
+        from_: where reading by versions begins: ``snapshot`` with the rows that are there, ``earliest`` with
+            the first version of the log, ``latest`` after the first run; a version: a stream begins with
+            it, an offset behind it; None: the watermark's own default.
+        on_change: what becomes of versions that remove or change rows; None: the load's own default.
     """
 
     has_chunks: ClassVar[bool] = True
@@ -39,9 +52,13 @@ class TableSource(RowsSource):
     type: Literal["table"]
     table: TableName
     from_: Annotated[
-        Literal["earliest", "latest"] | Annotated[int, Field(ge=0, strict=True)], Field(alias="from")
-    ] = "earliest"
-    on_change: Literal["stop", "skip"] = "stop"
+        Literal["snapshot", "earliest", "latest"]
+        | Annotated[int, Field(ge=0, strict=True)]
+        | FromTime
+        | None,
+        Field(alias="from"),
+    ] = None
+    on_change: OnChange | None = None
 
     @property
     def label(self) -> str:
@@ -55,8 +72,26 @@ class TableSource(RowsSource):
 
     def identity(self) -> dict[str, Any]:
         """Return the keys that identify the source: a change makes it another one (docs/reference/state.md)."""
-        first_version = {} if self.from_ == "earliest" else {"from": self.from_}
-        return self.model_dump(include={"type", "table", "window_column", "unit_columns"}) | first_version
+        first_version = self.model_dump(mode="json", include={"from_"}, exclude_none=True).get("from_")
+        start = {} if first_version in (None, "earliest", "snapshot") else {"from": first_version}
+        return self.model_dump(include={"type", "table", "window_column", "unit_columns"}) | start
+
+    @override
+    def append_refusals(self) -> Iterator[Refusal]:
+        """Yield a start and a treatment of changes that only an offset knows."""
+        if self.from_ == "snapshot" or isinstance(self.from_, FromTime):
+            start = self.from_ if isinstance(self.from_, str) else "a time"
+            yield Refusal(
+                ("source", "from"),
+                f"{start} beside a stream",
+                "earliest, latest or a version, or a watermark of type offset",
+            )
+        if self.on_change in ("apply", "keep"):
+            yield Refusal(
+                ("source", "on_change"),
+                f"{self.on_change} beside a stream",
+                "stop or skip (a stream only adds rows), or a watermark of type offset",
+            )
 
     def unit_refusals(self) -> Iterator[Refusal]:
         """Yield keys that only windows or streams have."""

@@ -13,6 +13,7 @@ from partitions.stream.definition import StreamWatermark
 from partitions.stream.event_time import EventTime
 from partitions.stream.operators import Aggregate, OverWindow, SessionWindows, splits_operator
 from partitions.stream.windows import Hop
+from partitions.window.upstream_refusals import retention_refusal
 
 _TO, _COLUMN = ("watermark", "definition"), ("source", "window_column")
 
@@ -50,7 +51,7 @@ def completeness_refusal(reader: Dataflow, makers: tuple[Dataflow, ...]) -> Refu
             else _no_complete_column(stream)
         )
         return Refusal(_COLUMN, column or "nothing", expected)
-    return None
+    return retention_refusal(_TO, stream, column or "", "to: watermark")
 
 
 def complete_columns(stream: Dataflow) -> tuple[str, ...]:

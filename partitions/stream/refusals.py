@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from partitions.checks import EPOCH_BOUNDS, SORTED, SPLIT_DRIFT
 from partitions.dataflow_parts import DataflowParts, KindRules
 from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
 from partitions.sources.definition import SourceDefinition
 from partitions.stream.definition import StreamWatermark
-from partitions.stream.operators import splits_refusals
+from partitions.stream.operators import Operator, OverWindow, splits_refusals
 from partitions.stream.state import StreamState
 from partitions.target import Target
 
@@ -25,6 +26,7 @@ def refusals(parts: DataflowParts[StreamWatermark]) -> Iterator[Refusal]:
     source, watermark, step = parts.source, parts.watermark, parts.step
     yield from splits_refusals(parts.operators, watermark.timeout)
     yield from source.windowless_refusals()
+    yield from source.append_refusals()
     yield from _split_refusals(watermark)
     for key in () if source.holds_files else StreamWatermark.FILES_ONLY:
         if key in watermark.model_fields_set:
@@ -111,4 +113,9 @@ def _split_refusals(watermark: StreamWatermark) -> Iterator[Refusal]:
         )
 
 
-RULES = KindRules(StreamState, _expected_source, refusals)
+def _checks(operators: Sequence[Operator]) -> Sequence[str]:
+    is_over_window = any(isinstance(operator, OverWindow) for operator in operators)
+    return (EPOCH_BOUNDS, SPLIT_DRIFT) if is_over_window else (EPOCH_BOUNDS, SORTED, SPLIT_DRIFT)
+
+
+RULES = KindRules(StreamState, _expected_source, refusals, checks=_checks)

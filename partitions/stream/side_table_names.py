@@ -12,8 +12,8 @@ LATE, QUARANTINE, BUFFER, CARRY = "late", "quarantine", "buffer", "over"
 """Short names of the tables: late rows, quarantined rows, waiting rows, and rows that later rows look back to."""
 
 
-def side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """Return the side tables of a dataflow by short name: table name, and partition columns.
+def stream_side_tables(dataflow: Dataflow) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+    """Return the side tables of a stream by short name: table name, and partition columns.
 
     Empty if it is no stream over splits.
     """

@@ -10,11 +10,13 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
+from typing_extensions import override
+
 from partitions.errors import CorruptWatermark
 from partitions.sentinels import Watermark, value_text
 from partitions.stream.event_time import EventTime, later
 from partitions.watermark import is_empty
-from partitions.watermark_state import WatermarkState
+from partitions.watermark_state import ReadVersion, WatermarkState
 
 _PARTS = ("splits", "global", "segments")
 
@@ -153,6 +155,14 @@ class StreamState(WatermarkState):
         state = StreamState.of(watermark)
         none_heard = all(split.watermark is None for split in state.splits.values())
         return not state.segments and none_heard and not state.position
+
+    @staticmethod
+    @override
+    def read_version(watermark: Mapping[str, Any], /) -> ReadVersion | None:
+        """Return the version of a table that is read; None for a stream of files or of Spark's engine."""
+        position = StreamState.of(watermark).position
+        version = position.get("version")
+        return ReadVersion(version, position.get("id")) if isinstance(version, int) else None
 
     @staticmethod
     def short_form(watermark: Watermark, /) -> Watermark:

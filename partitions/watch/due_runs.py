@@ -20,6 +20,7 @@ class Finding:
         upstream: identifies the newest loads of upstream dataflows before the check; "" if there are none
         to wait for.
         problem: why the check failed, or why a run would fail; "" if a run may start.
+        source_was_asked: whether the check asked the source.
     """
 
     time: datetime
@@ -27,6 +28,7 @@ class Finding:
     progress: str = ""
     upstream: str = ""
     problem: str = ""
+    source_was_asked: bool = True
 
 
 @dataclass(frozen=True)

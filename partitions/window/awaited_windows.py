@@ -5,7 +5,6 @@ Windows are ranges of indexes here. See docs/how-to/chains.md, Wait for complete
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,16 +14,21 @@ from partitions.intervals import Interval, consecutive, intersect, subtract, uni
 from partitions.plan import Skip, pluralize
 from partitions.window.definition import WindowWatermark
 from partitions.window.incomplete import LoadAfter, loads_incomplete
-from partitions.window.ledger import Gap
+from partitions.window.ledger import UNKNOWN, Gap, join_gaps
 from partitions.window.loaded_windows import LoadedWindows
+from partitions.window.reasons import Reason
 from partitions.window.state import WindowState
 from partitions.window.units import NO_UNIT
 from partitions.window.upstream import UpstreamTables, instant_in_words, window_in_words
 from partitions.window.windows import Windows
+from partitions.window.work_outcomes import UpstreamRead
 from partitions.window.work_unit import describe_unit
 
 IndexRange = tuple[int, int]
 """Windows ``[first, after)``."""
+
+_MANY_COMMITS = 50
+"""From this number of commits on a run records that it has read them, though no window is due."""
 
 _LACKS, _WAITS = "lacks", "waits for"
 """What the reason of a gap begins with: a loaded window without a part of it, and one that is not loaded."""
@@ -71,13 +75,11 @@ class AwaitedWindows:
         return self._once("incomplete", unit, self._incomplete)
 
     def _incomplete(self, unit: str) -> list[IndexRange]:
-        lacking = self.upstream.lacking(unit)
-        expired = self.upstream.expired_before
-        if expired is not None and len(self.windows):
-            # Of windows that are not loaded yet, the retention has taken rows.
-            before = subtract([(self.windows.starts[0], expired)], self._spans(self._loaded(unit)))
-            lacking = union(sorted([*lacking, *before]))
-        return self._touched(lacking)
+        if not self.upstream.is_awaited:
+            return []
+        # Of windows that are not loaded yet, the retention has taken rows.
+        expired = subtract(self.upstream.expired_stretches(unit), self._spans(self._loaded(unit)))
+        return self._touched(union(sorted([*self.upstream.lacking(unit), *expired])))
 
     def waiting(self, unit: str) -> list[IndexRange]:
         """Return the incomplete windows of a unit that no run may load now."""
@@ -101,10 +103,7 @@ class AwaitedWindows:
 
     def expired(self, unit: str) -> list[IndexRange]:
         """Return the loaded windows that no run reads again: the retention has deleted rows of them upstream."""
-        expired = self.upstream.expired_before
-        if expired is None:
-            return []
-        return _common([(0, bisect_left(self.windows.starts, expired))], self._loaded(unit))
+        return _common(self._touched(self.upstream.expired_stretches(unit)), self._loaded(unit))
 
     def held_back(self, unit: str) -> list[IndexRange]:
         """Return the windows of a unit that no run may load now, whatever is asked for."""
@@ -115,7 +114,9 @@ class AwaitedWindows:
         return self._once("changed", unit, self._changed)
 
     def _changed(self, unit: str) -> list[IndexRange]:
-        stretches = union(sorted([*self._noted(unit), *self.upstream.changed(unit)]))
+        stretches = union(
+            sorted([*self._noted(unit), *self.upstream.changed(unit), *self._changed_in_source(unit)])
+        )
         changed = _common(self._touched(stretches), self._loaded(unit))
         return _without(_without(changed, self.expired(unit)), self.incomplete(unit))
 
@@ -124,23 +125,80 @@ class AwaitedWindows:
         stretches: list[tuple[str, int, int]] = []
         for unit in dict.fromkeys([*self.state.units, *units]):
             loaded = union(sorted((interval[0], interval[1]) for interval in self.state.units.get(unit, ())))
-            both = intersect(((start, end, unit) for start, end in self.upstream.changed(unit)), loaded)
+            changed = union(sorted([*self.upstream.changed(unit), *self._windows_changed_in_source(unit)]))
+            both = intersect(((start, end, unit) for start, end in changed), loaded)
             stretches += [(unit, start, end) for start, end, unit in both]
         return tuple(stretches)
 
+    def _changed_in_source(self, unit: str) -> list[Interval]:
+        """Return the loaded stretches of a unit whose rows commits have changed.
+
+        What a window that grows has not read yet is no change of it.
+        """
+        source = self.upstream.source
+        if source is None:
+            return []
+        loaded = union(sorted((interval[0], interval[1]) for interval in self.state.units.get(unit, ())))
+        both = intersect(((start, end, None) for start, end in source.changed(unit)), loaded)
+        return [(start, end) for start, end, _ in both]
+
+    def _windows_changed_in_source(self, unit: str) -> list[Interval]:
+        """Return the same as whole windows, so that few stretches tell it."""
+        stretches = self._changed_in_source(unit)
+        return union(sorted([*stretches, *self._spans(self._touched(stretches))]))
+
+    @property
+    def has_grown_long(self) -> bool:
+        """Return whether many commits lie behind the position of the state, and some windows are loaded."""
+        source = self.upstream.source
+        return source is not None and source.commits >= _MANY_COMMITS and bool(self.state.units)
+
+    @property
+    def reason(self) -> Reason:
+        """Return why a window that has changed is read again."""
+        return "changed" if self.upstream.source is not None else "upstream"
+
+    @property
+    def read(self) -> UpstreamRead:
+        """Return what the first commit of the plan records of the upstream, except what has changed."""
+        source = self.upstream.source
+        return UpstreamRead(
+            self.upstream.positions, read_at=None if source is None else source.position.to_plain()
+        )
+
     def gaps(self, unit: str) -> list[Gap]:
-        """Return the windows of a unit that do not count as covered, with the reasons, ascending."""
+        """Return the windows of a unit that do not count as covered, with the reasons, ascending.
+
+        Windows of :meth:`outdated` are not among them: they are loaded.
+        """
         loaded = self._loaded(unit)
         without = _common(self.incomplete(unit), loaded)
         waiting = _without(self.waiting(unit), loaded)
-        why = f"{self.upstream.names} has changed since it was loaded: waits to be loaded again"
-        return sorted(
-            [
-                *self._lacks(unit, without, _LACKS),
-                *self._lacks(unit, waiting, _WAITS),
-                *(Gap(start, end, why) for start, end in self._spans(self.changed(unit))),
-            ]
-        )
+        return sorted([*self._lacks(unit, without, _LACKS), *self._lacks(unit, waiting, _WAITS)])
+
+    def outdated(self, unit: str) -> list[Gap]:
+        """Return the loaded windows of a unit to load again, with the reason, ascending."""
+        if self.upstream.source is None:
+            why = f"out of date since {self.upstream.names} changed"
+            return [Gap(start, end, why) for start, end in self._spans(self.changed(unit))]
+        windows = (self.windows[index] for range_ in self.changed(unit) for index in range(*range_))
+        return join_gaps((start, end, self._why_outdated(unit, start, end)) for start, end in windows)
+
+    def _why_outdated(self, unit: str, start: int, end: int) -> str:
+        """Return why a window is out of date: the commit that changed it, or the one it was read at."""
+        source = self.upstream.source
+        assert source is not None
+        noted = [part for part in self.state.changed.get(unit, ()) if part[0] < end and start < part[1]]
+        if noted:
+            read_at = noted[0][2] if len(noted[0]) > 2 else UNKNOWN
+            return f"out of date: read at {read_at} of {source.table}, which has changed since"
+        inside = (stretch for stretch in source.of(unit) if stretch.start < end and start < stretch.end)
+        commit = next((stretch.commit for stretch in inside if stretch.commit), "")
+        if commit:
+            return f"out of date since {commit} of {source.table}"
+        if self.state.position is None:
+            return f"out of date: read at {UNKNOWN} of {source.table}"
+        return f"out of date since {self.upstream.names} changed"
 
     def _lacks(self, unit: str, ranges: Iterable[IndexRange], verb: str) -> Iterator[Gap]:
         for start, end in (self.windows[index] for range_ in ranges for index in range(*range_)):
@@ -205,16 +263,13 @@ class AwaitedWindows:
         return f"; it is loaded without them from {at} on"
 
     def _lack(self, unit: str, start: int, end: int, **options: int) -> str:
-        expired = self.upstream.expired_before
-        if expired is not None and start < expired and not self._is_lacking(unit, start, end):
-            return f"rows that the retention of {self.upstream.names} has deleted"
-        return self.upstream.lack_in_words(unit, start, end, **options)
-
-    def _is_lacking(self, unit: str, start: int, end: int) -> bool:
-        return bool(intersect([(start, end, None)], self.upstream.lacking(unit)))
+        window, upstream = [(start, end, None)], self.upstream
+        if not intersect(window, upstream.lacking(unit)) and upstream.expired_stretches(unit):
+            return f"rows that the retention of {upstream.names} has deleted"
+        return upstream.lack_in_words(unit, start, end, **options)
 
     def _noted(self, unit: str) -> list[Interval]:
-        return [(start, end) for start, end in self.state.changed.get(unit, ())]
+        return [(part[0], part[1]) for part in self.state.changed.get(unit, ())]
 
     def _loaded(self, unit: str) -> list[IndexRange]:
         return self._once(

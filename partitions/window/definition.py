@@ -17,24 +17,16 @@ from pydantic import (
 from partitions.errors import ConfigurationError
 from partitions.instants import Instant
 from partitions.json_faults import parse_json
-from partitions.model import Duration, Flag, Model
+from partitions.model import Duration, Flag
 from partitions.watermark_definition import SliceSize, WatermarkDefinition, ZonedWatermark
 from partitions.window.calendar_grid import GRAINS, Grain, Grid
 from partitions.window.dagster_units import MANY, MAX_KEYS, DagsterUnits
+from partitions.window.entries import DatetimeEntry, Entries, UnitEntry
 from partitions.window.extent import Unit
 from partitions.window.incomplete import Incomplete
 from partitions.window.secondary_input import SecondaryInput
 from partitions.window.time_range import Composite, TimeRange
-from partitions.window.units import parse_units
 from partitions.window.windows import Windows
-
-
-def _json_array(value: object) -> object:
-    if isinstance(value, str):
-        value = parse_json(value, "expected a JSON array")
-    if not isinstance(value, list | tuple):
-        raise ConfigurationError(f"expected an array of watermark entries, found {type(value).__name__}")
-    return value
 
 
 def _window(value: object) -> object:
@@ -84,38 +76,14 @@ table is read.
 """
 
 
-class Range(Model):
-    """The start and the end of the time dimension (docs/reference/windows.md).
-
-    Both are instants; ``to`` may also be ``-``, ``watermark`` or ``upstream``.
-    """
-
-    from_: Annotated[str, Field(alias="from")]
-    to: str
-
-
-class DatetimeEntry(Model):
-    """The time dimension."""
-
-    name: Annotated[str, Field(min_length=1)]
-    type: Literal["datetime"]
-    range: Range
-
-
-class UnitEntry(Model):
-    """The declared units: plain values that belong to ``name``, or objects with all fields of a unit."""
-
-    name: Annotated[str, Field(min_length=1)]
-    type: Literal["unit"]
-    units: Annotated[tuple[str | int | float | dict[str, Any], ...], BeforeValidator(parse_units)]
-
-    @property
-    def listed(self) -> tuple[Unit, ...]:
-        """Return each unit as a mapping of names to values."""
-        return tuple(unit if isinstance(unit, dict) else {self.name: unit} for unit in self.units)
-
-
-Entry = Annotated[DatetimeEntry | UnitEntry, Field(discriminator="type")]
+_LONGEST = {
+    "hourly": timedelta(hours=1),
+    "daily": timedelta(days=1),
+    "weekly": timedelta(days=7),
+    "monthly": timedelta(days=31),
+    "yearly": timedelta(days=366),
+}
+"""The longest that a window lasts, without an hour that clocks repeat."""
 
 
 class WindowCheckpoint(SliceSize):
@@ -138,6 +106,10 @@ class WindowWatermark(ZonedWatermark):
         grace: a loaded window is read again while it ends after the highest loaded end less this duration.
         abstinent: how far past its high a window must have grown before it is read again.
         abstinent_skips: accepts that data which arrives during abstinence may stay unread.
+        reread: where a loaded window is read from: the end of its last read less the grace, or its start,
+            and its rows are replaced.
+        refresh: ``changed``: a loaded window is read again if rows of it have changed in the lake table that
+            is read, by the table's commits.
         parallelism: the most work units of one run; the oldest that were never loaded go first.
         pacing: the least time between the starts of two work units.
         incomplete: what becomes of a window whose upstream lacks a part of it; only beside ``to: upstream``.
@@ -149,14 +121,17 @@ class WindowWatermark(ZonedWatermark):
 
     has_ledger: ClassVar[bool] = True
     fills_placeholders: ClassVar[bool] = True
+    reads_whole: ClassVar[bool] = True
 
     type: Literal["window"]
-    definition: Annotated[tuple[Entry, ...], BeforeValidator(_json_array)]
+    definition: Entries
     window: Annotated[Grain | Composite, BeforeValidator(_window)] = "none"
     partial: Flag = True
     grace: Period = timedelta(0)
     abstinent: Period = timedelta(0)
     abstinent_skips: Flag = False
+    reread: Literal["rest", "whole"] = "rest"
+    refresh: Literal["none", "changed"] = "none"
     parallelism: Annotated[Count, Field(ge=1)] | None = None
     pacing: Duration = timedelta(0)
     incomplete: Incomplete = "wait"
@@ -196,6 +171,11 @@ class WindowWatermark(ZonedWatermark):
                 raise ValueError(f"{key}: expected no such key without to: upstream")
         if not self.follows:
             return self
+        if "reread" in self.model_fields_set:
+            raise ValueError(
+                "reread: expected no such key beside to: watermark or to: upstream (a window is read as a whole), found"
+                f" {self.reread}"
+            )
         to = self.time_entry.range.to if self.time_entry else ""
         if self.partial and "partial" in self.model_fields_set:
             raise ValueError(
@@ -217,6 +197,15 @@ class WindowWatermark(ZonedWatermark):
                 raise ValueError(f"definition: expected at most one entry of type {kind}, found two")
         if self.unit_entry and self.secondary_input:
             raise ValueError("definition and secondary_input both list units: expected one of them")
+        return self
+
+    @model_validator(mode="after")
+    def _check_refresh(self) -> Self:
+        if self.refreshes and self.time_entry is None:
+            raise ValueError(
+                "refresh: expected a datetime entry in definition beside refresh: changed, found none (each run reads every"
+                " unit as a whole). Remove refresh"
+            )
         return self
 
     @model_validator(mode="after")
@@ -294,6 +283,34 @@ class WindowWatermark(ZonedWatermark):
     def grace_ms(self) -> int:
         """Grace in milliseconds."""
         return _milliseconds(self.grace)
+
+    @property
+    def rereads_whole(self) -> bool:
+        """Return whether a window that is read again is read from its start, and its rows are replaced."""
+        return self.reread == "whole"
+
+    @property
+    def refreshes(self) -> bool:
+        """Return whether a loaded window is read again if rows of it have changed in the table that is read."""
+        return self.refresh == "changed"
+
+    @property
+    def reads_parts(self) -> bool:
+        """Return whether a run may read a part of a window: its rest, or the end of it within the grace."""
+        if self.time_entry is None or self.follows or self.rereads_whole:
+            return False
+        if self.partial or "none" in (grains := self._composite or (self.window,)):
+            return True
+        repeated = timedelta(0) if self.timezone == "UTC" else timedelta(hours=1)
+        return timedelta(0) < self.grace < max(_LONGEST[str(grain)] for grain in grains) + repeated
+
+    @property
+    def whole_windows(self) -> str:
+        """Return what makes runs read whole windows; "" if they do."""
+        if not self.reads_parts:
+            return ""
+        grows = self.partial and not self.grace and self.window != "none"
+        return f"watermark.reread: whole{', or watermark.partial: false' if grows else ''}"
 
     @property
     def abstinent_ms(self) -> int:

@@ -254,7 +254,9 @@ class DueFinder:
         ]
         whole: list[MarkedRange] = [(*range_, "forced") for range_ in union(sorted(again))]
         changed = self.awaited.changed(unit) if self.awaited else ()
-        whole = overlay_marks([(*range_, "upstream") for range_ in changed], whole)
+        if self.awaited:
+            reason, resting = self.awaited.reason, self._resting(unit) if changed else []
+            whole = overlay_marks([(*range_, reason) for range_ in subtract(changed, resting)], whole)
         failed_marks: list[MarkedRange] = [(index, index + 1, "failed") for index in failed]
         if not (over_cap or whole or failed_marks):
             return []
@@ -265,6 +267,16 @@ class DueFinder:
             if start <= mark[0] < end
         ]
         return overlay_marks(overlay_marks(overlay_marks(over_cap, failed_marks), whole), whole_failures)
+
+    def _resting(self, unit: str) -> list[tuple[int, int]]:
+        """Return the windows of a unit that grow, and that abstinence keeps from being read."""
+        ends, starts = self.windows.ends, self.windows.starts
+        highs = {index: self.state.high(unit, starts[index]) for index in self._open_indexes(unit)}
+        return sorted(
+            (index, index + 1)
+            for index, high in highs.items()
+            if high is not None and self.cutoffs.rests(ends[index], high)
+        )
 
     def _early_windows_over(self, intervals: Iterable[WindowInterval]) -> Iterator[tuple[int, int]]:
         """Yield the windows of early intervals that are over now.

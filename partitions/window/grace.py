@@ -48,6 +48,10 @@ class Cutoffs:
         own = self.own(high)
         return end > own if grows or self.job is None else end > max(own, self.job)
 
+    def rests(self, end: int, high: int) -> bool:
+        """Return whether abstinence keeps a window that grows from being read."""
+        return self.abstinent > 0 and not self.read_again(end, high, grows=True)
+
     def lower(self, start: int, high: int) -> int:
         """Return the instant where such a read starts."""
         return max(self.own(high), start)

@@ -28,6 +28,7 @@ LEFT_OUT = "left out by max_slices or parallelism: it waits for a later run"
 EARLY = "loaded before its end, because a clock ran ahead: read again once it is over"
 OLD = "loaded by windows that an earlier definition cut: waits to be read again"
 ABSTINENT = "never read: skipped by abstinence"
+UNKNOWN = "an unknown version"
 
 
 class Gap(NamedTuple):
@@ -45,9 +46,13 @@ class UnitLedger:
     Attributes:
         unit: the unit's identity.
         is_removed: whether it is no longer a unit; then nothing of it is missing.
-        covered: the covered stretches, ascending, without overlaps.
+        covered: the loaded stretches, ascending, without overlaps; also those that are out of date.
         gaps: the gaps, ascending.
         overlaps: stretches that windows of two grids have covered.
+        failed_rereads: covered windows whose last read again failed, ascending; their earlier rows stay.
+        outdated: covered windows whose upstream has changed since, ascending; a run loads them again.
+        read_at: the covered stretches with the position of the table's log at which they were read, in words,
+        ascending; empty if the commits of that table do not matter.
         complete_up_to: the end of the coverage without a gap from the first window on; None if there is no
         window yet.
     """
@@ -58,6 +63,22 @@ class UnitLedger:
     gaps: Sequence[Gap]
     overlaps: Sequence[Interval]
     complete_up_to: int | None
+    failed_rereads: Sequence[Gap] = ()
+    outdated: Sequence[Gap] = ()
+    read_at: Sequence[Gap] = ()
+
+    @property
+    def current(self) -> list[Interval]:
+        """The covered stretches that are up to date: what a dataflow below may read."""
+        return subtract(self.covered, union((start, end) for start, end, _ in self.outdated))
+
+    def why_lacking(self, start: int, end: int) -> str:
+        """Return the reason of the first gap or outdated window within ``[start, end)``; "" without one."""
+        part = [(start, end)]
+        if (gaps := intersect(self.gaps, part)) or not intersect(self.outdated, part):
+            return gaps[0][2] if gaps else ""
+        is_failed = bool(intersect(self.failed_rereads, part))
+        return "failed to be loaded again" if is_failed else self.outdated[0].why
 
     def as_json(self, zone: tzinfo) -> dict[str, Any]:
         """Return the unit in the JSON form of ``strandline ledger``."""
@@ -68,6 +89,11 @@ class UnitLedger:
             "covered": [_range(start, end, zone) for start, end in self.covered],
             "gaps": [{**_range(start, end, zone), "why": why} for start, end, why in self.gaps],
             "overlaps": [_range(start, end, zone) for start, end in self.overlaps],
+            "failed_rereads": [
+                {**_range(start, end, zone), "why": why} for start, end, why in self.failed_rereads
+            ],
+            "outdated": [{**_range(start, end, zone), "why": why} for start, end, why in self.outdated],
+            "read_at": [{**_range(start, end, zone), "version": at} for start, end, at in self.read_at],
         }
 
 
@@ -108,6 +134,11 @@ class Ledger:
         return [(unit, gap) for unit in self.units for gap in unit.gaps if gap.why != GROWS]
 
     @property
+    def outdated(self) -> list[tuple[UnitLedger, Gap]]:
+        """Return the loaded stretches of all units that are out of date."""
+        return [(unit, stretch) for unit in self.units for stretch in unit.outdated]
+
+    @property
     def gaps(self) -> int:
         """Return the number of gaps of all units."""
         return sum(len(unit.gaps) for unit in self.units)
@@ -127,8 +158,19 @@ def _unit_within(unit: UnitLedger, part: Sequence[Interval]) -> UnitLedger:
         [(start, end) for start, end, _ in intersect(((*stretch, None) for stretch in stretches), part)]
         for stretches in (unit.covered, unit.overlaps)
     )
-    gaps = [Gap(*gap) for gap in intersect(unit.gaps, part)]
-    return replace(unit, covered=covered, gaps=gaps, overlaps=overlapped)
+    gaps, rereads, outdated, read_at = (
+        [Gap(*gap) for gap in intersect(stretches, part)]
+        for stretches in (unit.gaps, unit.failed_rereads, unit.outdated, unit.read_at)
+    )
+    return replace(
+        unit,
+        covered=covered,
+        gaps=gaps,
+        overlaps=overlapped,
+        failed_rereads=rereads,
+        outdated=outdated,
+        read_at=read_at,
+    )
 
 
 def ledger(
@@ -139,6 +181,7 @@ def ledger(
     *,
     dataflow: str,
     not_ready: Callable[[str], Sequence[Gap]] = lambda unit: (),
+    outdated: Callable[[str], Sequence[Gap]] = lambda unit: (),
 ) -> Ledger:
     """Compare the loaded windows with those of the definition.
 
@@ -150,11 +193,14 @@ def ledger(
         dataflow: the dataflow's name.
         not_ready: returns the windows of a unit that do not count as loaded because of the upstream, with
             the reasons, ascending and disjoint.
+        outdated: returns the loaded windows of a unit whose upstream has changed, likewise.
     """
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
     current_units = set(units)
     removed_units = [unit for unit in state.units if unit not in current_units and unit != NO_UNIT]
-    builder = _LedgerBuilder(state, windows, union(windows), milliseconds(now), not_ready)
+    position = state.position if definition.refreshes else None
+    read_at = position.words if position else ""
+    builder = _LedgerBuilder(state, windows, union(windows), milliseconds(now), not_ready, outdated, read_at)
     unit_ledgers = [builder.current_unit(unit) for unit in units]
     return Ledger(
         dataflow,
@@ -172,6 +218,9 @@ class _LedgerBuilder:
         expected: the stretches that the windows cover.
         now: epoch milliseconds.
         not_ready: returns the windows of a unit that do not count as loaded because of the upstream.
+        outdated: returns the loaded windows of a unit whose upstream has changed.
+        read_at: the position of the table's log at which windows were read that have not changed since, in
+        words; "" if the commits of that table do not matter.
     """
 
     state: WindowState
@@ -179,6 +228,8 @@ class _LedgerBuilder:
     expected: Sequence[Interval]
     now: int
     not_ready: Callable[[str], Sequence[Gap]]
+    outdated: Callable[[str], Sequence[Gap]]
+    read_at: str = ""
 
     def current_unit(self, unit: str) -> UnitLedger:
         """Return the ledger of a current unit."""
@@ -193,6 +244,9 @@ class _LedgerBuilder:
             gaps,
             overlaps(self._intervals(unit)),
             None if complete == first else complete,
+            self._failed_rereads(unit),
+            [Gap(*stretch) for stretch in intersect(self.outdated(unit), covered)],
+            self._read_at(unit, covered),
         )
 
     def removed_unit(self, unit: str) -> UnitLedger:
@@ -201,6 +255,16 @@ class _LedgerBuilder:
         return UnitLedger(
             unit, True, covered, (), overlaps(self._intervals(unit)), covered[-1][1] if covered else None
         )
+
+    def _read_at(self, unit: str, covered: Sequence[Interval]) -> list[Gap]:
+        if not self.read_at:
+            return []
+        changed = [
+            (part[0], part[1], part[2] if len(part) > 2 else UNKNOWN)
+            for part in self.state.changed.get(unit, ())
+        ]
+        read_at = overlay([(start, end, self.read_at) for start, end in covered], changed)
+        return join_gaps(intersect(read_at, covered))
 
     def _intervals(self, unit: str) -> list[Interval]:
         """Return the loaded stretches of a unit up to now.
@@ -251,23 +315,37 @@ class _LedgerBuilder:
         ):
             marks = overlay(marks, layer)
         never = [(start, end, NEVER) for start, end in uncovered]
-        return _join_gaps(overlay(never, intersect(marks, uncovered)))
+        return join_gaps(overlay(never, intersect(marks, uncovered)))
 
     def _failed(self, unit: str) -> list[tuple[int, int, str]]:
         index = self.windows.index
         return sorted(
-            (*self.windows[index[start]], _describe_failure(failure))
+            (*self.windows[index[start]], describe_failure(failure))
             for start, failure in self.state.failed.get(unit, {}).items()
             if start in index and failure.attempts
         )
 
+    def _failed_rereads(self, unit: str) -> list[Gap]:
+        index = self.windows.index
+        return sorted(
+            Gap(*self.windows[index[start]], describe_failed_reread(failure))
+            for start, failure in self.state.failed_rereads(unit).items()
+            if start in index
+        )
 
-def _describe_failure(failure: Failure) -> str:
+
+def describe_failure(failure: Failure) -> str:
+    """Return how often a work unit failed, and why the last time."""
     times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
     return f"failed {times}: {failure.error or 'no reason given'}"
 
 
-def _join_gaps(gaps: Iterable[tuple[int, int, str]]) -> list[Gap]:
+def describe_failed_reread(failure: Failure) -> str:
+    """Return that a loaded work unit keeps its rows, and why its last read failed."""
+    return f"loaded, and keeps its earlier rows; reading it again {describe_failure(failure)}"
+
+
+def join_gaps(gaps: Iterable[tuple[int, int, str]]) -> list[Gap]:
     """Join adjacent gaps with the same reason."""
     joined: list[Gap] = []
     for start, end, why in gaps:

@@ -6,14 +6,15 @@ See docs/reference/windows.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from partitions.instants import milliseconds
+from partitions.intervals import Interval, intersect, union
 from partitions.window.due_ranges import DueRange
 from partitions.window.reasons import WHOLE
 from partitions.window.slices import WindowSlice
-from partitions.window.work_outcomes import UpstreamRead
+from partitions.window.work_outcomes import TimeBound
 from partitions.window.work_unit import OldWindow, WorkUnit
 from partitions.window.work_unit_groups import WorkUnitGroup, pack_groups
 from partitions.window.workload import Workload
@@ -27,10 +28,18 @@ class SlicePacker:
         workload: the workload.
         rereads_whole_windows: whether a window that is read again is read from its start; else from the
             cutoff within it.
+        only_adds: whether the load finds no earlier rows of what it reads. Work units that are read as a
+            whole again, or that windows of an earlier definition have loaded in part, are then in slices
+            that delete them.
+        has_step: whether the rows of a part of a window may be its sums, by a user's step.
     """
 
     workload: Workload
     rereads_whole_windows: bool
+    only_adds: bool
+    has_step: bool
+    _made_room: set[tuple[TimeBound, str]] = field(default_factory=set)
+    _loaded: dict[str, list[Interval]] = field(default_factory=dict)
 
     def slices(self) -> Iterator[WindowSlice]:
         """Yield the slices in planning order.
@@ -43,12 +52,16 @@ class SlicePacker:
         now = milliseconds(self.workload.now)
         blank = WindowSlice((), definition.zone, definition.default_grid.text, name, now)
         awaited, units = self.workload.awaited, self.workload.units
-        upstream = UpstreamRead(awaited.upstream.positions, awaited.changes(units)) if awaited else None
+        upstream = awaited.read._replace(changed=awaited.changes(units)) if awaited else None
         deferred = tuple(self.workload.deferred())
-        for number, work_units in enumerate([*self._ungrouped_slices(), *self._group_slices()]):
+        groups = [*self._ungrouped_slices(), *self._group_slices()]
+        if not groups and awaited is not None and awaited.has_grown_long:
+            groups = [()]  # it only moves the position: a log that nobody reads may be cleaned
+        for number, work_units in enumerate(groups):
             yield replace(
                 blank,
                 works=work_units,
+                makes_room=any(work_unit.key in self._made_room for work_unit in work_units),
                 deferred=() if number else deferred,
                 early=() if number else self.workload.early,
                 old=tuple(self._replaced_windows(work_units)),
@@ -65,7 +78,11 @@ class SlicePacker:
         alone: list[WorkUnit] = []
         for window_index, unit_index, due in self.workload.selector.selected:
             work_unit = self._work_unit(window_index, self.workload.units[unit_index], due)
-            replaces = work_unit.group_start is not None or work_unit.reason in WHOLE
+            replaces = (
+                work_unit.group_start is not None
+                or work_unit.reason in WHOLE
+                or work_unit.key in self._made_room
+            )
             if due.is_alone:
                 alone.append(work_unit)
             else:
@@ -125,11 +142,26 @@ class SlicePacker:
             return WorkUnit(None, None, unit, None, due.reason)
         start, end = windows.starts[index], windows.ends[index]
         lower, tied_windows = start, self.workload.groups.tied_windows_of(unit, index)
-        is_reread = due.served and due.reason not in WHOLE
-        if is_reread and not self.rereads_whole_windows and tied_windows is None:
-            lower = min(self.workload.cutoffs.lower(start, end if due.high is None else due.high), end)
+        is_reread = due.served and due.reason not in WHOLE and tied_windows is None
+        high, definition = end if due.high is None else due.high, self.workload.definition
+        # With partial: false, only an earlier definition can have loaded a part of a window, with sums of it.
+        is_rest_of_sums = self.has_step and high < end and not definition.partial
+        if is_reread and (definition.rereads_whole or is_rest_of_sums):
+            if self.only_adds:
+                self._made_room.add((start, unit))
+        elif is_reread and not self.rereads_whole_windows:
+            lower = min(self.workload.cutoffs.lower(start, high), end)
+        if not due.served and self.only_adds and self._holds_rows_of(unit, start, end):
+            self._made_room.add((start, unit))
         is_open, group_start = index in windows.open, start if tied_windows else None
         return WorkUnit(start, end, unit, lower, due.reason, is_open, windows.grid(index).text, group_start)
+
+    def _holds_rows_of(self, unit: str, start: int, end: int) -> bool:
+        """Return whether windows of an earlier definition have loaded rows of a stretch."""
+        if unit not in self._loaded:
+            intervals = self.workload.state.units.get(unit, ())
+            self._loaded[unit] = union(sorted((interval[0], interval[1]) for interval in intervals))
+        return bool(intersect([(start, end, None)], self._loaded[unit]))
 
 
 def _rectangles(work_units: Sequence[WorkUnit], limit: int) -> Iterator[tuple[WorkUnit, ...]]:

@@ -46,16 +46,20 @@ def request_of_keys(
             "every combination of some windows and some units",
             f"{len(pairs)} partitions that are not",
         )
-    ranges = _stretches(partitions, window_keys, windows) if partitions.timed else None
+    ranges = stretches_of_keys(partitions, window_keys, windows) if partitions.timed else None
     return request(
         WorkUnitSelection(ranges, _identities(partitions, unit_keys) if partitions.units else None)
     )
 
 
-def _stretches(
+def stretches_of_keys(
     partitions: Partitioning, keys: Iterable[str], windows: Windows | None
 ) -> tuple[tuple[int, int], ...]:
-    """Return windows as stretches of time; adjacent ones are joined."""
+    """Return windows as stretches of time, epoch milliseconds; adjacent ones are joined.
+
+    Raises:
+        ConfigurationError: a key is no window that exists now.
+    """
     if windows is None:
         raise _request_error(
             partitions, "the windows at the time of the run, since the keys name windows", "none"

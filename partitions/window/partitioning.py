@@ -55,6 +55,7 @@ class Partitioning:
         timed: whether windows are a dimension.
         units: how units are a dimension: static keys, dynamic keys or buckets; None: only the ledger shows
         them.
+        identifier: the dataflow's name among all that share a Dagster instance.
     """
 
     name: str
@@ -62,12 +63,20 @@ class Partitioning:
     cron: CronWindows | None
     timed: bool
     units: UnitDimension | None
+    identifier: str
 
     @classmethod
-    def of(cls, name: str, watermark: WindowWatermark) -> Self:
+    def of(cls, name: str, watermark: WindowWatermark, identifier: str | None = None) -> Self:
         """Choose the dimensions that are exact and that Dagster can handle. The clock does not matter."""
         timed = watermark.time_entry is not None and watermark.window != "none"
-        return cls(name, watermark, CronWindows.of(watermark), timed, _unit_dimension(watermark))
+        return cls(
+            name,
+            watermark,
+            CronWindows.of(watermark),
+            timed,
+            _unit_dimension(watermark),
+            identifier or name,
+        )
 
     def window_key(self, start: int) -> str:
         """Return the key of the window with this start, epoch milliseconds."""

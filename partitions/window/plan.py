@@ -31,6 +31,8 @@ def plan(
     dataflow: str,
     state_number: int,
     rereads_whole_windows: bool = False,
+    only_adds: bool = False,
+    has_step: bool = False,
     reads_any_stretch: bool = True,
     request: Request = DUE,
     early_since: int | None = None,
@@ -47,6 +49,8 @@ def plan(
         state_number: the number of the entry that holds ``state``; 0 if there is none.
         rereads_whole_windows: whether a window that is read again is read from its start; else from the
             cutoff within it.
+        only_adds: whether the load finds no earlier rows of what it reads.
+        has_step: whether a user's step changes the rows, which may then be sums of a part of a window.
         reads_any_stretch: whether the source can read a time range that is no window. If not, tied windows
             wait until windows cover their rest.
         request: the work that the run is asked for.
@@ -66,7 +70,7 @@ def plan(
     workload = Workload(
         definition, state, tuple(units), now, reads_any_stretch, forced, part, early_since, upstream
     )
-    slices = tuple(SlicePacker(workload, rereads_whole_windows).slices())
+    slices = tuple(SlicePacker(workload, rereads_whole_windows, only_adds, has_step).slices())
     if isinstance(request, Forced) and request.reason is not None:
         slices = tuple(replace(slice_, why="replay") for slice_ in slices)
     explanation = Explanation(workload)

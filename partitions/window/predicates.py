@@ -47,6 +47,27 @@ class ExtentColumns:
     zone: tzinfo = UTC
     elsewhere: frozenset[str] = frozenset()
 
+    @classmethod
+    def checked(
+        cls,
+        kinds: Mapping[str, ValueType],
+        window: str | None,
+        units: Mapping[str, str],
+        zone: tzinfo,
+    ) -> ExtentColumns:
+        """Return the columns after checking that they can be compared.
+
+        Raises:
+            ConfigurationError: a column is missing or cannot be compared.
+        """
+        for column in [*units.values(), *([window] if window else [])]:
+            if column not in kinds:
+                raise ConfigurationError(
+                    f"column {column}: expected a column with single values, such as {', '.join(kinds)}, "
+                    "found no column of that name"
+                )
+        return cls(kinds, window, units, zone)
+
     def bound(self, ms: int) -> datetime | date:
         """Return a window's bound (epoch milliseconds) as a value of the window column."""
         kind = self.kinds[self.window or ""]

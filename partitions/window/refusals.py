@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from partitions.checks import LEDGER
 from partitions.dataflow_parts import DataflowParts, KindRules, reads_any
 from partitions.placeholders import two_digit_year
 from partitions.refusal import Refusal
@@ -14,7 +15,9 @@ from partitions.sources.definition import (
     SourceDefinition,
     rows_identify_work_unit,
 )
+from partitions.sql_text import groups_rows
 from partitions.target import Target
+from partitions.window.complete_windows import complete_window_refusals
 from partitions.window.definition import WindowWatermark
 from partitions.window.state import WindowState
 from partitions.window.window_names import (
@@ -46,14 +49,24 @@ def refusals(parts: DataflowParts[WindowWatermark]) -> Iterator[Refusal]:
     yield from _century_refusals(source, watermark)
     shared = list(_place_refusals(source, watermark))
     yield from shared or _bound_refusals(source, watermark)
-    if not source.window_support.by_range and target.only_adds and watermark.partial and timed:
+    adds_again = target.only_adds and not watermark.rereads_whole
+    if not source.window_support.by_range and adds_again and watermark.partial and timed:
         yield Refusal(
             ("target", "load"),
             "append",
             f"{_REPLACING}, or watermark.partial: false (it is read as a whole, again while its window goes on)",
         )
+    if source.complete:
+        yield from complete_window_refusals(watermark)
+    yield from _part_refusals(watermark, parts.sql)
     yield from _abstinence_refusals(source, watermark)
     yield from _load_refusals(watermark, target)
+    if watermark.refreshes and source.lake_table is None:
+        yield Refusal(
+            ("watermark", "refresh"),
+            f"changed beside {source.form}, which has no commits to read",
+            "no such key, with a grace for rows that come late; or a source of type table",
+        )
     if target.only_adds or not (
         target.merges or rows_identify_work_unit(source, timed=timed, unit_fields=fields)
     ):
@@ -90,6 +103,19 @@ def _open_end_refusals(source: SourceDefinition, watermark: WindowWatermark) -> 
                 f"true beside {text.form}, which cannot express the end of a window that is still growing",
                 "partial: false, {end} or a finer form, or the column with a row's time as source.window_column",
             )
+
+
+def _part_refusals(watermark: WindowWatermark, sql: str | None) -> Iterator[Refusal]:
+    """Refuse a GROUP BY over parts of windows: each part would have rows of its own."""
+    if sql is None or "reread" in watermark.model_fields_set:
+        return
+    if watermark.reads_parts and groups_rows(sql):
+        part = "a growing window" if watermark.partial else "a window within its grace"
+        yield Refusal(
+            ("sql",),
+            f"GROUP BY over {part}, which is read in parts: each part would have rows of its own",
+            f"{watermark.whole_windows}; or reread: rest, if no group lies in two parts",
+        )
 
 
 def _place_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
@@ -171,7 +197,13 @@ def _inexpressible_bound(watermark: WindowWatermark, text: BoundText) -> Refusal
 
 
 def _abstinence_refusals(source: SourceDefinition, watermark: WindowWatermark) -> Iterator[Refusal]:
-    if watermark.abstinent and source.window_support.by_range and not watermark.abstinent_skips:
+    rereads_whole = watermark.rereads_whole
+    if (
+        watermark.abstinent
+        and not rereads_whole
+        and source.window_support.by_range
+        and not watermark.abstinent_skips
+    ):
         yield Refusal(
             ("watermark", "abstinent"),
             "a period without abstinent_skips",
@@ -198,7 +230,7 @@ def _load_refusals(watermark: WindowWatermark, target: Target) -> Iterator[Refus
         yield Refusal(("target", "load"), target.load, "merge_overwrite beside replace_by_watermark")
     if not target.only_adds:
         return
-    if watermark.grace:
+    if watermark.grace and not watermark.rereads_whole:
         yield Refusal(
             ("watermark", "grace"),
             "a grace beside load: append",
@@ -227,4 +259,4 @@ def _moving_bound_refusals(watermark: WindowWatermark) -> Iterator[Refusal]:
         )
 
 
-RULES = KindRules(WindowState, reads_any, refusals)
+RULES = KindRules(WindowState, reads_any, refusals, checks=lambda _: (LEDGER,))

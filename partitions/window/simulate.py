@@ -108,22 +108,22 @@ class Simulation:
     def why(self) -> str:
         """Return the recommendation in a sentence."""
         horizon = (
-            f"changes later than {_iso(self.longest)} after the newest window's end were never looked for"
+            f"No run has looked for changes that came later than {_iso(self.longest)} after a window's end"
         )
         if not self.reads:
             return "no run has observed anything yet: runs observe slices of at most 32 work units"
         if not self.longest:
             return (
-                "no window was ever read again, so late changes are unknown: set a grace for a while; "
-                f"{horizon}"
+                "late changes are unknown, since no run has read a window again. Set a grace for a while, and simulate"
+                " again"
             )
         shortest = self.smallest_grace()
         if not self.changes:
-            return f"no late change was observed in {self.reads:,} reads; {horizon}"
-        changes = f"all {self.changes:,} observed changes" if self.changes > 1 else "the one observed change"
+            return f"no late change was observed in {self.reads:,} reads: a grace would have caught nothing. {horizon}"
+        changes = f"all {self.changes:,} late changes" if self.changes > 1 else "the one late change"
         if shortest is None:
-            return f"no candidate catches {changes}: try longer ones; {horizon}"
-        return f"{_iso(shortest.grace)} is the shortest that catches {changes}; {horizon}"
+            return f"no grace of these would have caught {changes}: try longer ones with --grace. {horizon}"
+        return f"a grace of {_iso(shortest.grace)} would have caught {changes}, and no shorter one. {horizon}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form of ``strandline simulate``."""

@@ -18,7 +18,7 @@ from partitions.window.calendar_grid import Grid
 from partitions.window.extent import Extent
 from partitions.window.reasons import WHOLE
 from partitions.window.state import WindowState
-from partitions.window.work_outcomes import LoadedUnit, TimeBound, UpstreamRead, WindowSpan
+from partitions.window.work_outcomes import LoadedUnit, OutdatedStretch, TimeBound, UpstreamRead, WindowSpan
 from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit, commit_key, extents
 
 
@@ -41,6 +41,8 @@ class WindowSlice:
         listed yet.
         makes_room: whether rows in the table are deleted, whatever the target's load is.
         upstream: the upstream as the plan saw it; None if the windows do not wait for it.
+        outdated: loaded stretches that have changed in the table that is read since they were read, if the
+        slice takes rows of an isolated replay.
         input_versions: the versions of inputs that the plan has fixed, by name; a stored slice has none, since
         its intent has all versions.
         why: the origin of the slice.
@@ -59,6 +61,7 @@ class WindowSlice:
     version: int | str | None = None
     files: Mapping[tuple[TimeBound, str], tuple[SourceFile, ...]] | None = None
     upstream: UpstreamRead | None = None
+    outdated: tuple[OutdatedStretch, ...] = ()
     input_versions: Mapping[str, Any] = field(default_factory=dict)
     why: Literal["run", "replay"] = "run"
 
@@ -107,6 +110,7 @@ class WindowSlice:
                 replaced=[(old.unit, old.start) for old in self.old],
                 rest=rest,
                 upstream=self.upstream,
+                outdated=self.outdated,
             )
             .watermark()
         )

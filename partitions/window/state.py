@@ -10,14 +10,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from typing_extensions import override
+
 from partitions.errors import CorruptWatermark
+from partitions.log_position import LogPosition
 from partitions.sentinels import Watermark, value_text
 from partitions.watermark import is_empty
-from partitions.watermark_state import WatermarkState
+from partitions.watermark_state import ReadVersion, WatermarkState
 from partitions.window.calendar_grid import Grid, steps
 from partitions.window.state_changes import StateChanges
 from partitions.window.window_intervals import WindowInterval, WindowIntervals
-from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, UpstreamRead, WindowSpan
+from partitions.window.work_outcomes import (
+    Failure,
+    LoadedUnit,
+    OutdatedStretch,
+    TimeBound,
+    UpstreamRead,
+    WindowSpan,
+)
 
 _STORED_NAMES = {
     "skipped": "skipped",
@@ -27,6 +37,7 @@ _STORED_NAMES = {
     "early": "early",
     "changed": "changed",
     "upstream": "upstream",
+    "read_at": "read_at",
 }
 """The stored names of fields that are left out if they are empty."""
 
@@ -47,10 +58,13 @@ class WindowState(WatermarkState):
         read that overlaps one deletes it.
         early: intervals of windows that a clock running ahead loaded before their end. They are read again
         once they are over.
-        changed: by unit, loaded stretches ``[start, end]`` that the upstream has loaded again since. They
-        are read again once the upstream has all of them.
+        changed: by unit, loaded stretches ``[start, end]`` that have changed in the table that is read. They
+        are read again once the upstream has all of them. With ``refresh: changed`` a third member says
+        up to which position of the table's log they are read, in words; without it, that is unknown.
         upstream: by dataflow whose table is read, number and id of its newest entry that ``changed`` takes
         into account.
+        read_at: position in the log of the table that is read, in its stored form. All loaded windows are
+        as the table was there, except the ``changed`` ones. Empty: unknown, or the commits do not matter.
         retried: whether the last commit retried failed work units. With room for a single work unit, the
         next commit then takes one that has not failed.
     """
@@ -64,8 +78,9 @@ class WindowState(WatermarkState):
     reread_whole: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     old: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
     early: Mapping[str, list[WindowInterval]] = field(default_factory=dict)
-    changed: Mapping[str, list[list[int]]] = field(default_factory=dict)
+    changed: Mapping[str, list[list[Any]]] = field(default_factory=dict)
     upstream: Mapping[str, list[Any]] = field(default_factory=dict)
+    read_at: Mapping[str, Any] = field(default_factory=dict)
     retried: bool = False
 
     @classmethod
@@ -92,6 +107,8 @@ class WindowState(WatermarkState):
             for name in ("units", "over_cap", "reread_whole", "old", "early"):
                 for intervals in getattr(state, name).values():
                     _check(intervals)
+            if state.read_at:
+                LogPosition.of(state.read_at)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             raise CorruptWatermark(
                 'window watermark: expected {"grid": text, "units": {unit: [[start, high], …]}, "open", "failed", "skipped",'
@@ -106,6 +123,18 @@ class WindowState(WatermarkState):
         The table may still hold their rows.
         """
         return set(watermark) == {"grid", "units", "stale"} and watermark["units"] == {}
+
+    @staticmethod
+    @override
+    def read_version(watermark: Mapping[str, Any], /) -> ReadVersion | None:
+        """Return the position up to which changes of the table that is read are taken into account."""
+        position = WindowState.of(watermark).position
+        return None if position is None else ReadVersion(position.version, position.id)
+
+    @property
+    def position(self) -> LogPosition | None:
+        """Return the position of :attr:`read_at`; None if it is unknown."""
+        return LogPosition.of(self.read_at) if self.read_at else None
 
     def watermark(self) -> Watermark:
         """Return the state as JSON data; ``{}`` if nothing is known of any unit."""
@@ -134,6 +163,21 @@ class WindowState(WatermarkState):
     def high(self, unit: str, start: int) -> int | None:
         """Return the high of the window with this start; None if the window is not loaded."""
         return WindowIntervals(self.units.get(unit, ()), self.grid).high(start)
+
+    def failed_rereads(self, unit: str) -> dict[TimeBound, Failure]:
+        """Return a unit's failures of windows that are loaded: only the last read failed, and the rows stay.
+
+        A window that was still growing at its last load is not among them: its end is missing.
+        """
+        loaded = WindowIntervals(self.units.get(unit, ()), self.grid)
+        growing = set(self.open.get(unit, ()))
+        return {
+            start: failure
+            for start, failure in self.failed.get(unit, {}).items()
+            if failure.attempts
+            and (unit in self.units if start is None else loaded.high(start) is not None)
+            and start not in growing
+        }
 
     def rebased(self, grid: Grid) -> WindowState:
         """Return the state with another default grid; intervals of the old grid then carry its text."""
@@ -193,6 +237,7 @@ class WindowState(WatermarkState):
         replaced: Iterable[tuple[str, int]] = (),
         rest: Iterable[tuple[str, int, int]] = (),
         upstream: UpstreamRead | None = None,
+        outdated: Iterable[OutdatedStretch] = (),
     ) -> WindowState:
         """Return the state after a commit.
 
@@ -207,6 +252,7 @@ class WindowState(WatermarkState):
             rest: unit, start and end of the parts of replaced windows that no current window covers. They
             were read again and stay old.
             upstream: the upstream as the read saw it; None if the windows do not wait for it.
+            outdated: loaded stretches that have changed in the table since they were read.
         """
         changes = StateChanges(vars(self))
         if upstream is not None:
@@ -217,6 +263,8 @@ class WindowState(WatermarkState):
             changes.add_old(unit, lower, upper)
         for loaded in loaded_units:
             changes.record_success(loaded)
+        for stretch in outdated:
+            changes.add_changed(stretch.unit, stretch.start, stretch.end, [stretch.read_at])
         for unit, start, error in failed:
             changes.record_failure(unit, start, error, at)
         for deferred_units in deferred:

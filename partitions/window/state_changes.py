@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from partitions.errors import shorten_to_line
-from partitions.intervals import union
+from partitions.intervals import subtract, union
+from partitions.log_position import LogPosition
 from partitions.window.calendar_grid import Grid
 from partitions.window.window_intervals import WindowIntervals
 from partitions.window.work_outcomes import Failure, LoadedUnit, TimeBound, UpstreamRead, WindowSpan
@@ -35,8 +36,9 @@ class StateChanges:
         self._open: dict[str, list[int]] = dict(fields["open"])
         self._failed: dict[str, Mapping[TimeBound, Failure]] = dict(fields["failed"])
         self._skipped: dict[str, list[list[int]]] = dict(fields["skipped"])
-        self._changed: dict[str, list[list[int]]] = dict(fields["changed"])
+        self._changed: dict[str, list[list[Any]]] = dict(fields["changed"])
         self._upstream: Mapping[str, list[Any]] | None = None
+        self._read_at: Mapping[str, Any] = fields["read_at"]
         self._retried = False
 
     def fields(self) -> dict[str, Any]:
@@ -56,6 +58,7 @@ class StateChanges:
             "early": _without_empty(intervals["early"]),
             "changed": _without_empty(self._changed),
             "upstream": self._old["upstream"] if self._upstream is None else self._upstream,
+            "read_at": self._read_at,
             "retried": self._retried,
         }
 
@@ -64,12 +67,20 @@ class StateChanges:
 
         All slices of a plan have seen the same, and the first of them records it.
         """
-        self._upstream = upstream.entries
-        if self._old["upstream"] == upstream.entries:
+        before, self._upstream = self._old["read_at"], upstream.entries
+        self._read_at = before if upstream.read_at is None else upstream.read_at
+        if self._old["upstream"] == upstream.entries and self._read_at == before:
             return
+        read_at = [LogPosition.of(before).words] if before and upstream.read_at is not None else []
         for unit, start, end in upstream.changed:
-            ranges = sorted([*self._changed.get(unit, ()), [start, end]])
-            self._changed[unit] = [[lower, upper] for lower, upper in union(ranges)]
+            self.add_changed(unit, start, end, read_at)
+
+    def add_changed(self, unit: str, start: int, end: int, read_at: list[str]) -> None:
+        """Record that a stretch has changed, and the position that it was read at, unless that is noted."""
+        noted = self._changed.get(unit, [])
+        rest = subtract([(start, end)], union(sorted((part[0], part[1]) for part in noted)))
+        new = [[lower, upper, *read_at] for lower, upper in rest]
+        self._changed[unit] = _join(sorted([*noted, *new], key=lambda part: part[0]))
 
     def record_failure(self, unit: str, start: TimeBound, error: str, at: int | None) -> None:
         """Record a failed try."""
@@ -156,9 +167,20 @@ def _without_empty(of_units: Mapping[str, Any]) -> dict[str, Any]:
     return {unit: of_unit for unit, of_unit in of_units.items() if of_unit}
 
 
-def _subtract(ranges: Iterable[list[int]], lower: int, upper: int) -> Iterator[list[int]]:
-    for start, end in ranges:
+def _subtract(ranges: Iterable[list[Any]], lower: int, upper: int) -> Iterator[list[Any]]:
+    for start, end, *read_at in ranges:
         if start < min(end, lower):
-            yield [start, min(end, lower)]
+            yield [start, min(end, lower), *read_at]
         if max(start, upper) < end:
-            yield [max(start, upper), end]
+            yield [max(start, upper), end, *read_at]
+
+
+def _join(ranges: Iterable[list[Any]]) -> list[list[Any]]:
+    """Join adjacent stretches that were read at the same position; they are ascending and disjoint."""
+    joined: list[list[Any]] = []
+    for range_ in ranges:
+        if joined and joined[-1][1] == range_[0] and joined[-1][2:] == range_[2:]:
+            joined[-1] = [joined[-1][0], *range_[1:]]
+        else:
+            joined.append(range_)
+    return joined

@@ -7,18 +7,20 @@ for all units that the reader's unit needs. See docs/how-to/chains.md, Wait for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from partitions.instants import DAY, as_datetime
-from partitions.intervals import Interval, intersect, subtract, union
+from partitions.intervals import ALWAYS, Interval, intersect, subtract, union
 from partitions.plan import pluralize
 from partitions.sentinels import canonical
 from partitions.window.definition import WindowWatermark
+from partitions.window.expired import ExpiredRows, LoadedSpan
 from partitions.window.ledger import Ledger, UnitLedger
 from partitions.window.listed_units import loose_spelling
+from partitions.window.source_changes import SourceChanges
 from partitions.window.units import unit_of
 from partitions.window.windows import Windows
 
@@ -30,15 +32,6 @@ _WHOLE_DAYS = ("daily", "weekly", "monthly", "yearly")
 """Windows of whole days, although some of them are cut short, or have an hour less."""
 _NAMED = 3
 """The most missing windows that a message names."""
-_ALWAYS: Interval = (-(2**62), 2**62)
-
-
-class LoadedSpan(NamedTuple):
-    """``[start, end)`` of a unit that a dataflow has loaded, epoch milliseconds."""
-
-    unit: str
-    start: int
-    end: int
 
 
 class Lack(NamedTuple):
@@ -63,11 +56,11 @@ class Maker:
         names: by the name of a unit's value of the reader, that of the same column in this dataflow.
         loaded_since: what it has loaded since the entry that the reader has seen; None: unknown, so it
         may be everything.
-        expired_before: the retention has deleted rows before this instant, epoch milliseconds; None: there
-        is no retention.
+        expired: the rows that a retention has taken out of the table; None if there was never one.
         problem: why nothing is known of the table; None if it is the one that the log records.
         rows_at_start: whether the start of its window is all that rows tell of their time. A window that
         grows, or is loaded in part, then lacks rows at its start.
+        has_fixed_end: whether it declares no later windows at any time; else their end moves with the clock.
     """
 
     name: str
@@ -77,9 +70,10 @@ class Maker:
     position: Position
     names: Mapping[str, str] = field(default_factory=dict)
     loaded_since: Sequence[LoadedSpan] | None = ()
-    expired_before: int | None = None
+    expired: ExpiredRows | None = None
     problem: str | None = None
     rows_at_start: bool = False
+    has_fixed_end: bool = False
     _lacking: dict[str, list[Interval]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -114,7 +108,7 @@ class Maker:
         return self._lacking[key]
 
     def _lacks_of(self, unit: UnitLedger) -> list[Interval]:
-        lacks = subtract(self._expected, unit.covered)
+        lacks = subtract(self._expected, unit.current)
         if not self.rows_at_start:
             return lacks
         touched = {index for start, end in lacks for index in self.windows.touching(start, end)}
@@ -125,7 +119,7 @@ class Maker:
     def changed(self, unit: str) -> list[Interval]:
         """Return the stretches that it has loaded since the entry that the reader has seen."""
         if self.loaded_since is None:  # any row of the table, also of times that it no longer declares
-            return [_ALWAYS]
+            return [ALWAYS]
         return union(sorted(self._loaded_by_key.get(self._key(unit), ())))
 
     @cached_property
@@ -137,6 +131,12 @@ class Maker:
                 keys[unit] = self._own_key(unit)
             loaded.setdefault(keys[unit], []).append((start, end))
         return loaded
+
+    def expired_stretches(self, unit: str) -> list[Interval]:
+        """Return the stretches whose rows a retention has taken out, of any unit that is needed."""
+        if self.expired is None:
+            return []
+        return self.expired.of(needed.unit for needed in self.needed(unit))
 
     def needed(self, unit: str) -> Sequence[UnitLedger]:
         """Return its units whose rows may belong to a unit of the reader; none if it lists no such unit."""
@@ -175,8 +175,7 @@ class Maker:
             inside = [(max(lower, start), min(upper, end), None)]
             for needed, stretches in of_unit:
                 if intersect(inside, stretches):
-                    gaps = intersect(needed.gaps, [(lower, upper)])
-                    yield Lack(needed.unit, lower, upper, gaps[0][2] if gaps else "")
+                    yield Lack(needed.unit, lower, upper, needed.why_lacking(lower, upper))
 
     def count(self, unit: str, start: int, end: int) -> int:
         """Return the number of its windows within ``[start, end)``, of all units that are needed."""
@@ -205,21 +204,40 @@ class UpstreamTables:
     Attributes:
         makers: the dataflows that load them.
         zone: the reader's zone, for texts.
+        expired: the rows that retentions have taken out of tables that no window dataflow loads.
+        source: what the commits of the table that is read have changed; None if they do not matter.
+        is_awaited: whether windows wait for the tables; else a window that was never loaded is loaded as it is.
     """
 
     makers: tuple[Maker, ...]
     zone: tzinfo = UTC
+    expired: tuple[ExpiredRows, ...] = ()
+    source: SourceChanges | None = None
+    is_awaited: bool = True
 
     @property
     def names(self) -> str:
         """Return the names of the tables, for people."""
-        return " or ".join(dict.fromkeys(maker.table for maker in self.makers))
+        tables = [*(maker.table for maker in self.makers), *(rows.table for rows in self.expired)]
+        tables += [self.source.table] if self.source else []
+        return " or ".join(dict.fromkeys(tables))
 
     @property
     def reached(self) -> datetime:
-        """Return the end of the makers' last windows, but not later than now: no window ends after it."""
-        ends = [as_datetime(maker.end) for maker in self.makers]
+        """Return the end of the makers' last windows, but not later than now: no window ends after it.
+
+        A maker that ends for good, such as a load of old years, does not hold up others of its table.
+        """
+        tables: dict[str, list[Maker]] = {}
+        for maker in self.makers:
+            tables.setdefault(maker.table, []).append(maker)
+        ends = [as_datetime(_end_of(makers)) for makers in tables.values()]
         return min([*ends, *(maker.ledger.now for maker in self.makers)])
+
+    @property
+    def has_fixed_end(self) -> bool:
+        """Return whether no later windows are declared at any time."""
+        return all(maker.has_fixed_end for maker in self.makers)
 
     @property
     def problem(self) -> str | None:
@@ -231,11 +249,11 @@ class UpstreamTables:
         """Return the entry of each maker that this was made from."""
         return {maker.name: maker.position for maker in self.makers}
 
-    @property
-    def expired_before(self) -> int | None:
-        """Return the instant before which rows may have been deleted by a retention; None: none were."""
-        limits = [maker.expired_before for maker in self.makers if maker.expired_before is not None]
-        return max(limits, default=None)
+    def expired_stretches(self, unit: str) -> list[Interval]:
+        """Return the stretches whose rows a retention has taken out, for a unit of the reader."""
+        of_makers = [stretch for maker in self._makers_of(unit) for stretch in maker.expired_stretches(unit)]
+        others = [stretch for expired in self.expired for stretch in expired.everything()]
+        return union(sorted([*of_makers, *others]))
 
     def lacking(self, unit: str) -> list[Interval]:
         """Return the stretches that a table does not have, for a unit of the reader."""
@@ -287,6 +305,24 @@ class UpstreamTables:
             return words
         more = ", …" if len(lacks) > named else ""
         return f"{words}: {', '.join(maker.named(lack, self.zone) for maker, lack in lacks[:named])}{more}"
+
+
+def with_changes(tables: UpstreamTables | None, changes: UpstreamTables | None) -> UpstreamTables | None:
+    """Return the tables that windows wait for, with what commits of the one that is read have changed.
+
+    Args:
+        tables: the tables that windows wait for; None if they wait for nothing.
+        changes: the table that is read, with its changes and its retentions; None if they do not matter.
+    """
+    if tables is None or changes is None:
+        return tables or changes
+    return replace(tables, source=changes.source, expired=tables.expired or changes.expired)
+
+
+def _end_of(makers: Sequence[Maker]) -> int:
+    """Return the end of the windows of the dataflows that load a table, epoch milliseconds."""
+    moving = [maker.end for maker in makers if not maker.has_fixed_end]
+    return min(moving) if moving else max(maker.end for maker in makers)
 
 
 def window_in_words(definition: WindowWatermark, start: int, end: int, zone: tzinfo) -> str:

@@ -52,6 +52,22 @@ def upstream_refusal(reader: Dataflow, makers: Sequence[Dataflow]) -> Refusal | 
     return next(filter(None, refusals), None)
 
 
+def refresh_refusal(reader: Dataflow, makers: Sequence[Dataflow]) -> Refusal | None:
+    """Return why changed windows of a table cannot be loaded again; None if nothing is wrong.
+
+    Args:
+        reader: the dataflow that reads the table.
+        makers: the dataflows that write it.
+    """
+    time = reader.source.row_columns.window
+    if not isinstance(reader.watermark, WindowWatermark) or not reader.window.refreshes or time is None:
+        return None
+    refusals = (
+        retention_refusal(("watermark", "refresh"), maker, time, "changed", "no such key") for maker in makers
+    )
+    return next(filter(None, refusals), None)
+
+
 def _refusal(reader: Dataflow, maker: Dataflow) -> Refusal | None:
     match maker.watermark:
         case WindowWatermark():
@@ -108,18 +124,28 @@ def _refusal_of_maker(key: tuple[str, ...], maker: Dataflow) -> Refusal | None:
             key, f"to: upstream over {maker.table}, since {maker.name} has no windows of time", "to: -"
         )
     time = _time_of(maker)
-    return _refusal_of_load(key, maker, time) or _refusal_of_retention(key, maker, time)
+    return _refusal_of_load(key, maker, time) or retention_refusal(key, maker, time)
 
 
-def _refusal_of_retention(key: tuple[str, ...], maker: Dataflow, time: str) -> Refusal | None:
-    """Refuse a retention by another column: nothing tells which windows have lost rows."""
+def retention_refusal(
+    key: tuple[str, ...], maker: Dataflow, time: str, waits: str = "to: upstream", otherwise: str = "to: -"
+) -> Refusal | None:
+    """Return the refusal of a retention by another column: nothing tells which windows have lost rows.
+
+    Args:
+        key: the reader's key.
+        maker: the dataflow that loads the table.
+        time: the column with the time of its rows.
+        waits: what the reader says.
+        otherwise: what it may say instead.
+    """
     retention = maker.target.retention
     if retention is None or retention.column.casefold() in {time.casefold(), WINDOW_START}:
         return None
     return Refusal(
         key,
-        f"to: upstream over {maker.table}, whose retention by {retention.column} deletes rows of any window",
-        f"a retention by {time} in {maker.name}, or to: -",
+        f"{waits} over {maker.table}, whose retention by {retention.column} deletes rows of any window",
+        f"a retention by {time} in {maker.name}, or {otherwise}",
     )
 
 
@@ -158,14 +184,10 @@ def _refusal_of_column(reader: Dataflow, maker: Dataflow) -> Refusal | None:
             f"inputs beside {maker.table}, which is complete up to one time ({columns[0]} of {maker.name})",
             "no such key, or a source that a window dataflow loads",
         )
-    if maker.target.retention is not None:
-        return Refusal(
-            _TO,
-            f"to: upstream over {maker.table}, whose retention deletes rows: days that were not loaded before would count as complete without them",
-            f"no retention in {maker.name}, or to: -",
-        )
-    return _refusal_of_load(_TO, maker, columns[0]) or _refusal_of_time(
-        _COLUMN, reader.source.row_columns.window, maker, columns[0]
+    return (
+        retention_refusal(_TO, maker, columns[0])
+        or _refusal_of_load(_TO, maker, columns[0])
+        or _refusal_of_time(_COLUMN, reader.source.row_columns.window, maker, columns[0])
     )
 
 

@@ -44,22 +44,29 @@ class Failure(NamedTuple):
 
 
 class NextTry(TypedDict, total=False):
-    """When failed work units are tried again: one of the two, or none if it is unknown."""
+    """When failed work units are tried again: one of the first two, and the last try; none if unknown."""
 
     next_try: str
     due_since: str
+    tried_at: str
 
 
 def next_try_of(failures: Iterable[Failure], now: datetime) -> NextTry:
     """Return when Dagster's sensor first retries failed work units, ISO; a run by hand does not wait.
 
-    ``due_since`` if that is over, else ``next_try``; nothing if the times of the failures are unknown.
+    ``due_since`` if that is over, else ``next_try``, and ``tried_at``, the last try of any of them. Nothing
+    if the times of the failures are unknown.
     """
-    first = min(filter(None, (failure.pause_end for failure in failures)), default=None)
+    timed = [(failure.pause_end, failure.at) for failure in failures]
+    first = min((end for end, _ in timed if end is not None), default=None)
     if first is None:
         return {}
     at = first.isoformat(timespec="seconds")
-    return {"next_try": at} if first > now else {"due_since": at}
+    last = as_datetime(max(tried for _, tried in timed if tried is not None))
+    tried_at = last.isoformat(timespec="seconds")
+    if first > now:
+        return {"next_try": at, "tried_at": tried_at}
+    return {"due_since": at, "tried_at": tried_at}
 
 
 class LoadedUnit(NamedTuple):
@@ -100,14 +107,33 @@ class WindowSpan(NamedTuple):
     reread_whole: bool = False
 
 
+class OutdatedStretch(NamedTuple):
+    """A loaded stretch that has changed in the table that is read since it was read.
+
+    Attributes:
+        unit: the unit's identity.
+        start: its start, epoch milliseconds.
+        end: its end.
+        read_at: the position of the table's log that it was read at, in words.
+    """
+
+    unit: str
+    start: int
+    end: int
+    read_at: str
+
+
 class UpstreamRead(NamedTuple):
     """The upstream as a plan has seen it, before the version of its table that the slices read.
 
     Attributes:
         entries: by dataflow whose table is read, number and id of the newest entry.
         changed: unit, start and end of loaded stretches that the upstream has loaded since the entries
-        that the state knows.
+        that the state knows, or whose rows commits behind its position have changed.
+        read_at: position in the log of the table that the slices read, in its stored form; None if its
+        commits do not matter.
     """
 
     entries: Mapping[str, list[Any]]
     changed: tuple[tuple[str, int, int], ...] = ()
+    read_at: Mapping[str, Any] | None = None

@@ -186,7 +186,7 @@ class Workload:
         """Yield due work beyond the cap that the next plan would not find again."""
         for first, after, (due, unit_index) in self.selector.over_cap:
             unit, forced = self.units[unit_index], due.reason == "forced"
-            if due.reason == "upstream":
+            if due.reason in ("upstream", "changed"):
                 continue  # the state keeps what has changed upstream
             if self.windows is None:
                 yield WindowSpan(unit, None, None, "none", forced)

@@ -19,8 +19,10 @@ from typing import Any
 import click
 
 from partitions.errors import StrandlineError
+from partitions.spelling import first_few
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.metrics_gathering import metrics_options, serve_metrics
+from platform_assets.cli.reloading import LocationReload
 from platform_assets.cli.signals import catch_end_signals
 from platform_assets.dagster_home import HOME, PAUSED, use_dagster_home
 from platform_assets.installation import PACKAGE, working_folder
@@ -43,6 +45,9 @@ _END_SECONDS = 5.0
 """The time in which processes may end by themselves; the next run finishes an unfinished slice."""
 
 _SHOWN = 20
+
+LOCATION = "strandline"
+"""The name of the code location in the UI."""
 
 
 @click.command("dev")
@@ -81,8 +86,10 @@ def command(
             else:
                 dev.start_engine(_engine(platform, context))
             dev.start_dagster(project.folder, host, port, env=project.env, paused=paused)
+            location = LocationReload(project, host, port, LOCATION, _say)
             while not ended.wait(_CHECK_SECONDS):
                 dev.restart_engine()
+                location.look()
     return 0
 
 
@@ -128,6 +135,8 @@ class DevProcesses:
         """
         from dagster import DagsterInstance
 
+        from platform_assets.dagster_internals import DAEMON_MODULE
+
         environment = dict(os.environ) | {HOME: str(self.home), "STRANDLINE_PROJECT": str(project.resolve())}
         environment[ENV] = env or ""
         if paused:
@@ -140,7 +149,7 @@ class DevProcesses:
             pass
         self._folder = tempfile.TemporaryDirectory(prefix="strandline-dev-")
         code, workspace = Path(self._folder.name) / "code", Path(self._folder.name) / "workspace.yaml"
-        server = {"host": "localhost", "socket": str(code), "location_name": "strandline"}
+        server = {"host": "localhost", "socket": str(code), "location_name": LOCATION}
         workspace.write_text(json.dumps({"load_from": [{"grpc_server": server}]}))
         folder = working_folder(project.resolve())
         module = ("-m", f"{PACKAGE}.definitions", "-a", "defs", "-d", str(folder))
@@ -148,7 +157,7 @@ class DevProcesses:
             "code server", ("dagster", "code-server", "start", *module, "-s", str(code)), environment, folder
         )
         self._await(lambda: _listens(socket.AF_UNIX, str(code)))
-        self._start("daemon", ("dagster._daemon", "run", "-w", str(workspace)), environment, folder)
+        self._start("daemon", (DAEMON_MODULE, "run", "-w", str(workspace)), environment, folder)
         web = ("dagster_webserver", "-w", str(workspace), "-h", host, "-p", str(port))
         self._start("webserver", web, environment, folder)
         self._await(lambda: _listens(_family(host), (host, port)))
@@ -255,16 +264,11 @@ def _print_project(project: Project, home: Path) -> None:
     """Print the project's folder, and its dataflows with the broken ones."""
     environment = f"; environment: {project.env}" if project.env else ""
     _say(f"project: {project.folder}{environment}; Dagster's runs: {home}")
-    _say(f"dataflows: {_first_names(list(project.dataflows)) or 'none'}")
+    _say(f"dataflows: {first_few(list(project.dataflows), _SHOWN) or 'none'}")
     if project.broken:
-        _say(f"broken: {_first_names(list(project.broken))} (strandline validate shows all errors)")
+        _say(f"broken: {first_few(list(project.broken), _SHOWN)} (strandline validate shows all errors)")
     for name, errors in list(project.broken.items())[:_SHOWN]:
         _say(f"  {name}: {errors[0]}")
-
-
-def _first_names(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + rest
 
 
 def _too_many_deaths(death: str, deaths: int, log: Path) -> StrandlineError:

@@ -31,12 +31,13 @@ from platform_assets.platform import build_platform, engine_of_project
 from platform_assets.project import Project
 from platform_assets.project.references import Reference
 from platform_assets.sources import PROBE_BUDGET, file_count, probe_source
+from resources.connections.jdbc import JdbcConnection
 from resources.loop.missing_source import explain_missing_source
 from resources.spark.engine import SparkEngine
+from resources.spark.loaded_packages import missing_packages
 from resources.spark.log_store import FOR_ALL_SCHEMES, SETTING, log_store_problem
-from resources.spark.packages import missing_packages
 from resources.tables.contract.maintenance import TellsWrongStatistics, WrongStatistics
-from resources.tables.registry import open_table
+from resources.tables.registry import find_table, open_table
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.blobs.protocol import Blobs
 
@@ -110,23 +111,24 @@ def _checks(context: Context, no_spark: bool) -> Iterator[PartCheck]:
     yield _run_check(
         "state",
         lambda: _check_state(project),
-        "check address, credentials and permissions of `state` in platform.yaml",
+        f"check address, credentials and permissions of `state` in {project.file_of('state')}",
     )
     yield _run_check(
         "lake",
         lambda: _check_lake(project),
-        "check path, credentials and permissions of `lake` in platform.yaml",
+        f"check path, credentials and permissions of `lake` in {project.file_of('lake')}",
     )
     yield from _check_sources(project)
+    yield from _check_unused_connections(project)
     for flow in project.dataflows.values():
         yield from _check_match(project, flow)
         yield from _check_statistics(project, flow)
-    if project.settings.alerts is not None and project.valid_settings:
+    if project.valid_settings and project.settings.alerts is not None:
         for receiver, key in project.settings.alerts.receivers.items():
             yield _run_check(
                 key.removesuffix(".webhook"),
                 partial(_describe_receiver, project, receiver),
-                f"set the variable that {key} names in platform.yaml; Dagster's daemon needs it, too",
+                f"set the variable that {key} names in {project.file_of(key)}; Dagster's daemon needs it, too",
             )
     if project.valid_settings and project.settings.lineage.openlineage is not None:
         yield _run_check(
@@ -166,6 +168,27 @@ def _check_sources(project: Project) -> Iterator[PartCheck]:
             )
 
 
+def _check_unused_connections(project: Project) -> Iterator[PartCheck]:
+    """Try the connections that no other check tries."""
+    for name in project.unused_connections if project.valid_settings else ():
+        key = f"connections.{name}"
+        yield _run_check(
+            f"connection {name}",
+            partial(_try_connection, project, name),
+            f"correct {key} in {project.file_of(key)}",
+        )
+
+
+def _try_connection(project: Project, name: str) -> str:
+    """Return that a connection's secrets are set, and that a database lets it in."""
+    connection = project.open_connection(name)
+    if isinstance(connection, JdbcConnection):
+        from resources.sources.availability import log_in
+
+        return f"{log_in(connection)}; no dataflow uses it"
+    return "its variables are set; no dataflow uses it, so nothing was requested"
+
+
 def _check_spark_and_commits(project: Project) -> Iterator[PartCheck]:
     """Start Spark, and check commits to S3 if the lake is there."""
     spark = _run_check("spark", lambda: _check_spark(engine_of_project(project)), _GET_JARS)
@@ -182,6 +205,8 @@ def _check_spark_and_commits(project: Project) -> Iterator[PartCheck]:
 
 def _probe(project: Project, dataflow: Dataflow) -> str:
     """Return a source's answer as a line: the files above the watermark, or what its type tells."""
+    if note := _not_loaded_yet(project, dataflow):
+        return note
     try:
         return _probe_above_watermark(project, dataflow) or probe_source(project, dataflow)
     except SourceMissing:
@@ -190,6 +215,23 @@ def _probe(project: Project, dataflow: Dataflow) -> str:
             with explain_missing_source(log, dataflow):
                 raise
         raise
+
+
+def _not_loaded_yet(project: Project, dataflow: Dataflow) -> str | None:
+    """Return that the dataflows that write a table have loaded nothing yet; None for any other source."""
+    table = dataflow.source.lake_table
+    makers = project.lineage.makers(table) if table else ()
+    if not table or not makers:
+        return None
+    with suppress(ProviderError, ConfigurationError):  # another check reports these
+        log = build_platform(project).log
+        if (
+            not any(log.newest(maker.name) for maker in makers)
+            and not find_table(project.lake.child(table)).exists()
+        ):
+            commands = " and ".join(f"`strandline run {maker.name}`" for maker in makers)
+            return f"{table}: not loaded yet, which is no failure: {commands} loads it"
+    return None
 
 
 def _probe_above_watermark(project: Project, dataflow: Dataflow) -> str | None:

@@ -6,28 +6,42 @@ from typing import Any
 
 import click
 
+from partitions.dataflow import Dataflow
 from partitions.instants import time_text
 from partitions.plan import pluralize
-from platform_assets.kinds import PROFILES
+from platform_assets.kinds import PROFILES, profile_of
+from platform_assets.kinds.profile import TellsReachOfEntry
 from resources.loop.withheld import withheld_in_words
 from resources.watermarks.entry import DELETES, Entry
 
 
-def print_entries(entries: list[Entry], full: bool = False) -> None:
-    """Print entries for people, a line each."""
+def print_entries(entries: list[Entry], full: bool = False, dataflow: Dataflow | None = None) -> None:
+    """Print entries for people, a line each; the dataflow's definition may tell more of their watermarks."""
     if not entries:
         click.echo("no entry: nothing was loaded yet, or the state was lost (a run shows which)")
     for entry in entries:
         reason = f" ({entry.reason})" if entry.reason else ""
-        profile = PROFILES[entry.kind]
+        watermark = entry.watermark if full else _watermark_in_words(entry, dataflow)
         click.echo(
             f"{entry.number:>6}  {time_text(entry.time)}  {entry.why}{reason}  {_amounts_in_words(entry)}"
-            f"  {entry.watermark if full else profile.entry_watermark(entry)}{_engine_in_words(entry)}"
+            f"  {watermark}{_engine_in_words(entry)}"
         )
 
 
+def _watermark_in_words(entry: Entry, dataflow: Dataflow | None) -> str:
+    if entry.is_of_own_code:
+        return entry.watermark
+    profile = PROFILES[entry.kind]
+    is_its_own = dataflow is not None and profile_of(dataflow) is profile
+    if dataflow is not None and is_its_own and isinstance(profile, TellsReachOfEntry):
+        return profile.watermark_of_entry(dataflow, entry)
+    return profile.entry_watermark(entry)
+
+
 def _amounts_in_words(entry: Entry) -> str:
-    """Return how much an entry has loaded, deleted and withheld."""
+    """Return how much an entry has loaded, deleted and withheld; "" of a watermark without rows."""
+    if entry.is_of_own_code:
+        return ""
     if entry.why in DELETES:
         return f"{pluralize(entry.deleted, 'row')} deleted where {entry.predicate}"
     if entry.why == "forget":
@@ -36,6 +50,7 @@ def _amounts_in_words(entry: Entry) -> str:
     profile = PROFILES[entry.kind]
     parts = (
         pluralize(entry.rows, "row"),
+        f"{entry.deleted:,} deleted" if entry.deleted else "",
         profile.entry_amount(entry),
         quarantined,
         withheld_in_words(entry.withheld),
@@ -49,12 +64,12 @@ def _engine_in_words(entry: Entry) -> str:
     return f"  (by {entry.committed_by})" if by_engine else ""
 
 
-def print_intents(documents: list[dict[str, Any]], entries: list[Entry]) -> None:
+def print_intents(documents: list[dict[str, Any]], entries: list[Entry], dataflow: Dataflow) -> None:
     """Print entries, each with its intent below it; an unfinished intent has no entry."""
     by_number = {entry.number: entry for entry in entries}
     for document in documents:
         if entry := by_number.get(document["number"]):
-            print_entries([entry])
+            print_entries([entry], dataflow=dataflow)
         else:
             click.echo(f"{document['number']:>6}  unfinished {document['why']}")
         if intent := document["intent"]:

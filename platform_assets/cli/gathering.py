@@ -16,15 +16,16 @@ import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
-from platform_assets.cli.waiting import UNKNOWN, WaitingWork
+from platform_assets.cli.waiting import UNKNOWN, WaitingWork, look_found_work
 from platform_assets.file_views import late_and_quarantined_files
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import CountsRowsSetAside, FindsLateFiles, HasStreamStatus
 from resources.alerts.last_loads import LastLoads
-from resources.dagster.run_history import RunHistory
+from resources.dagster.run_history import RunHistory, SuccessfulRuns
 from resources.kinds.path.sweep import LateFiles
 from resources.loop.lease import describe_holder
-from resources.notes.last_run import Attempt, find_decision_since
+from resources.notes.last_run import Attempt, attempt_after_look, find_decision_since
+from resources.notes.reconciled import last_reconciled
 from resources.outcome import error_json
 from resources.platform.platform import Platform
 from resources.replay.isolated.chunks import isolated_json
@@ -49,6 +50,7 @@ class StatusGathering:
         platform: the project's resources.
         now: the clock, aware.
         dagster: the instance that keeps the runs; None if none does.
+        is_now: whether the clock shows the present time; at another one the sources are not as they are now.
         entry_kinds: the kind of each newest entry, by dataflow. Until a changed definition is accepted it
         may differ from the dataflow's.
     """
@@ -56,12 +58,13 @@ class StatusGathering:
     platform: Platform
     now: datetime
     dagster: DagsterInstance | None = None
+    is_now: bool = True
     entry_kinds: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Share what is found out about servers and runs between the dataflows."""
         self._waiting = WaitingWork(self.platform, self.now)
-        self._history = RunHistory(self.platform.log, self.dagster)
+        self._history = run_history(self.platform, self.dagster)
         self._loads = LastLoads()
 
     def status(self, flow: Dataflow) -> dict[str, Any]:
@@ -72,7 +75,10 @@ class StatusGathering:
         """
         log = self.platform.log
         entry = log.newest(flow.name)
-        attempt = self._history.last(flow.name, entry)
+        waiting = self._waiting.of(flow, entry)
+        last = self._history.last(flow.name, entry)
+        has_work = look_found_work(waiting) if self.is_now else None
+        attempt, is_over = attempt_after_look(log, flow.name, last, has_work=has_work)
         if entry:
             self.entry_kinds[flow.name] = entry.kind
         stream = _stream(log, flow, entry, self.now)
@@ -80,14 +86,15 @@ class StatusGathering:
             **_identity(flow),
             **_state_columns(entry, stream, self.now),
             "last_load": self._last_load(flow.name, entry),
-            "last_attempt": _attempt_json(log, flow.name, attempt),
-            "waiting": self._waiting.of(flow, entry),
+            "last_attempt": _attempt_json(log, flow.name, attempt, is_over=is_over),
+            "waiting": waiting,
             **late_and_quarantined_files(log, entry, _late_files(log, flow, entry, self.now)),
             **_set_aside_rows(flow, entry),
             "buffered": _buffered(stream),
             "stream": stream,
             "held_by": describe_holder(log, flow.name, entry),
             "deletes": _deletes(log, entry),
+            "verified": _verified(log, flow.name),
             "replays": [isolated_json(log, aside) for aside in stored_replays(log, flow.name)],
         }
 
@@ -110,18 +117,25 @@ def unknown_status(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
         "stream": None,
         "held_by": None,
         "deletes": {"in_force": 0, "withheld": 0},
+        "verified": None,
         "replays": [],
         "error": error_json(error),
     }
     return {**_identity(flow), **unknown, **defaults}
 
 
-def _attempt_json(log: WatermarkLog, dataflow: str, attempt: Attempt | None) -> dict[str, Any] | None:
-    """Return an attempt with the number of the newest decision since, which may have solved its failure."""
+def _attempt_json(
+    log: WatermarkLog, dataflow: str, attempt: Attempt | None, *, is_over: bool
+) -> dict[str, Any] | None:
+    """Return an attempt, and what may have ended its failure: a decision, or a source that answers."""
     if attempt is None:
         return None
     decision = find_decision_since(log, dataflow, attempt.time) if attempt.error else None
-    return {**attempt.as_json(), "decided_since": decision.number if decision else None}
+    return {
+        **attempt.as_json(),
+        "decided_since": decision.number if decision else None,
+        "source_answers": is_over,
+    }
 
 
 def _identity(flow: Dataflow) -> dict[str, Any]:
@@ -174,6 +188,21 @@ def _deletes(log: WatermarkLog, entry: Entry | None) -> dict[str, int]:
     """Return how many deletes are in force, and how many rows they have held back."""
     withheld = entry.total_withheld if entry else 0
     return {"in_force": len(deletes_in_force(log, entry)), "withheld": withheld}
+
+
+def _verified(log: WatermarkLog, dataflow: str) -> dict[str, Any] | None:
+    """Return the last comparison of source and table; None without one."""
+    verified = last_reconciled(log, dataflow)
+    return verified.as_json() if verified else None
+
+
+def run_history(platform: Platform, dagster: DagsterInstance | None) -> RunHistory:
+    """Return the history of a project's runs in its log and in Dagster, under the names that it has there."""
+    if dagster is None:
+        return RunHistory(platform.log)
+    from platform_assets.factory.noted_names import noted_tags
+
+    return RunHistory(platform.log, dagster, SuccessfulRuns(noted_tags(dagster, platform)))
 
 
 @contextmanager

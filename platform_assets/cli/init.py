@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -11,7 +12,9 @@ import click
 
 from partitions.errors import ConfigurationError
 from platform_assets.cli.context import Context, shared_options
+from platform_assets.installation import is_project
 from platform_assets.project.checked_file import NAME
+from platform_assets.scaffold.deployment import deployment_files
 from platform_assets.scaffold.new_project import (
     TEMPLATES,
     DraftedDataflow,
@@ -39,9 +42,10 @@ from resources.connections.places import Place
     "--source",
     "source",
     type=click.Choice(get_args(FirstSource)),
-    help="Type of source of a first dataflow.  [default: jdbc for column and window, else files]",
+    help="Type of source of a first dataflow.  [default: jdbc for column and window, table for offset, else files]",
 )
 @click.option("--name", metavar="NAME", help="Name of the dataflow.")
+@click.option("--deploy", is_flag=True, help="Write deploy/: settings for production, on PostgreSQL and S3.")
 @shared_options
 def command(
     context: Context,
@@ -50,8 +54,12 @@ def command(
     first: FirstKind | None,
     source: FirstSource | None,
     name: str | None,
+    deploy: bool,
 ) -> int:
     """Create a project folder, or add dataflows to one. Existing files stay as they are."""
+    if deploy and is_project(directory) and not (files or first or source or name):
+        _emit(context, directory, [], deployment_files(directory), ["strandline doctor --no-spark"])
+        return 0
     for option, is_set in (("--kind", first is not None), ("--source", source is not None)):
         if files is not None and is_set:
             raise click.UsageError(f"expected --from or {option}, found both")
@@ -72,21 +80,29 @@ def command(
         raise ConfigurationError(
             f"{directory}: expected no dataflow named {existing[0]}, found dataflows/{existing[0]}.yaml; {remedy}"
         )
-    written = write_new(directory, project_files(directory, flows))
-    context.folder = directory
+    texts = project_files(directory, flows) | (deployment_files(directory) if deploy else {})
     next_commands = [
         f"strandline plan {' '.join(flows)}",
         f"strandline run {' '.join(flows)}",
         "strandline dev",
     ]
+    _emit(context, directory, list(flows), texts, next_commands)
+    return 0
+
+
+def _emit(
+    context: Context, directory: Path, flows: list[str], texts: Mapping[str, str], next_commands: list[str]
+) -> None:
+    """Write the files that do not exist yet, and print which these are and what comes next."""
+    written = write_new(directory, texts)
+    context.folder = directory
     document = {
         "project": str(directory.resolve()),
         "files": written,
-        "dataflows": list(flows),
+        "dataflows": flows,
         "next": next_commands,
     }
     context.emit(document, lambda: _print(context, directory, written, next_commands))
-    return 0
 
 
 def _draft_dataflows(folder: Path, files: str, name: str | None) -> dict[str, DraftedDataflow]:
@@ -148,6 +164,8 @@ def _path(place: Place, project: Path) -> str:
 
 
 def _print(context: Context, folder: Path, written: list[str], next_commands: list[str]) -> None:
+    if not written:
+        click.echo(f"{folder}: all files exist already, and stay as they are")
     for name in written:
         click.echo(f"{folder / name}")
     click.echo("next:")

@@ -26,7 +26,7 @@ def command(context: Context, name: str) -> None:
     """Make one step of the sweep for late files, and apply the policy ``late_files`` to them."""
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project, lambda line: click.echo(f"  {line}", err=True))
-    instead = [f"strandline run {name} --force START..END"] if isinstance(profile_of(flow), CanForce) else []
+    instead = [f"strandline run {name} --force WINDOWS"] if isinstance(profile_of(flow), CanForce) else []
     finder = require_profile(flow, FindsLateFiles, instead)
     step, why_none = (
         finder.late_step(platform, flow, context.now or datetime.now(UTC)),

@@ -17,7 +17,8 @@ from platform_assets.cli.several import collect_results
 from platform_assets.kinds import PROFILES
 from platform_assets.kinds.profile import HasStreamStatus
 from platform_assets.platform import build_platform
-from platform_assets.words import holder_in_words, in_words
+from platform_assets.words import comparison_in_words, failed_until_now, holder_in_words, in_words
+from resources.notes.reconciled import Verified
 
 _LONGEST = 32
 """The longest word that is not broken in a cell: an instant with its zone, most names."""
@@ -36,7 +37,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     flows, broken = context.valid_and_broken(names)
     now = context.now or datetime.now(UTC)
     with dagster_runs(context.project) as dagster:
-        gathering = StatusGathering(build_platform(context.project), now, dagster)
+        gathering = StatusGathering(build_platform(context.project), now, dagster, is_now=context.now is None)
         documents, code = collect_results(flows, gathering.status, unknown_status, broken)
     context.emit(documents, lambda: _print(context, documents, gathering.entry_kinds, datetime.now(UTC)))
     return code
@@ -92,14 +93,21 @@ def _row(document: dict[str, Any], entry_kind: str | None, now: datetime) -> tup
         document["kind"],
         document["target"],
         "-" if document["state_number"] is None else str(document["state_number"]),
-        in_words(entry_kind, watermark) if watermark else "-",
+        _watermark_cell(document, entry_kind) if watermark else "-",
         "-" if lag is None else format_duration(lag),
         _waiting_in_words(document),
-        "unknown" if "error" in document else _attempt_in_words(document["last_attempt"], now),
+        "unknown" if "error" in document else attempt_in_words(document["last_attempt"], now),
         _ago(document["last_run"], now) if document["last_run"] else "-",
         str(document["late"]["count"] or "-"),
         str(document["quarantined"]["count"] or "-"),
     )
+
+
+def _watermark_cell(document: dict[str, Any], entry_kind: str | None) -> str:
+    profile = PROFILES[document["kind"]]
+    if entry_kind is None or PROFILES[entry_kind] is not profile:  # until a changed kind is accepted
+        return in_words(entry_kind, document["watermark"])
+    return profile.watermark_in_list(document["watermark"], document["waiting"])
 
 
 def _waiting_in_words(document: dict[str, Any]) -> str:
@@ -112,11 +120,19 @@ def _longest_word(cells: Sequence[str]) -> int:
     return min(_LONGEST, max((len(word) for cell in cells for word in cell.split()), default=0))
 
 
-def _attempt_in_words(attempt: dict[str, Any] | None, now: datetime) -> str:
+def attempt_in_words(attempt: dict[str, Any] | None, now: datetime) -> str:
+    """Return how the last attempt ended and when, for a cell."""
     if attempt is None:
         return "none"
     status, since = attempt["status"], attempt["failing_since"]
-    if since and not attempt["decided_since"] and status not in (*_UNDECIDED, "died", "stopped"):
+    if attempt["source_answers"]:
+        return "failed until now"
+    if (
+        since
+        and attempt["error"]
+        and not attempt["decided_since"]
+        and status not in (*_UNDECIDED, "died", "stopped")
+    ):
         return f"{status} for {format_duration(_seconds(since, now))}"
     return f"{'nothing new' if status == 'nothing' else status} {_ago(attempt['time'], now)}"
 
@@ -137,7 +153,9 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         _problem(context, f"{name}: {strip_dataflow(name, error['message'])}", error["choices"])
     if "watermark" not in document:
         return
-    if attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
+    if attempt and attempt["source_answers"]:
+        click.secho(f"  {name}: {failed_until_now(attempt['failing_since'] or attempt['time'])}", fg="yellow")
+    elif attempt and attempt["error"] and attempt["status"] not in _ENDED_WELL:
         decision, since = attempt["decided_since"], attempt["failing_since"]
         failing_since = f", failing since {time_text(since)}" if since else ""
         when = f", before the decision of entry {decision}" if decision else failing_since
@@ -150,6 +168,8 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         last_error = attempt["error"]["message"] if attempt and attempt["error"] else None
         reason = "for the same reason" if why == last_error else strip_dataflow(name, why)
         _problem(context, f"{name}: waiting data unknown: {reason}")
+    for warning in document["waiting"]["warnings"]:
+        click.secho(f"  {name}: warning: {warning}", fg="yellow")
     if line := _stream_line(document):
         click.echo(f"  {name}: {line}")
     for path in document["late"]["paths"]:
@@ -161,6 +181,8 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         click.echo(
             f"  {name}: {pluralize(deletes['in_force'], 'delete')} in force, {pluralize(deletes['withheld'], 'row')} withheld"
         )
+    if verified := document["verified"]:
+        _print_verified(document["kind"], name, verified)
     for replay in document["replays"]:
         progress = "complete: promote or drop it" if replay["complete"] else "not finished"
         click.echo(
@@ -168,6 +190,11 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         )
     for file in document["quarantined"]["files"]:
         click.echo(f"  {name}: quarantined: {file['path']}: {file['reason']}")
+
+
+def _print_verified(kind: str, name: str, document: dict[str, Any]) -> None:
+    verified = Verified.of(document)
+    click.secho(f"  {name}: {comparison_in_words(kind, verified)}", fg=None if verified.is_equal else "red")
 
 
 def _stream_line(document: dict[str, Any]) -> str | None:

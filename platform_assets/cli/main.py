@@ -31,6 +31,7 @@ COMMANDS = {
     "why": "Say why nothing is loaded, or what became of a part.",
     "run": "Load new data, exactly once.",
     "show": "Print rows of a table.",
+    "reconcile": "Compare source and table: missing, extra and different rows.",
     "replay": "Read a range again, in place or into an isolated table.",
     "promote": "Put the rows of an isolated replay in place of the live ones.",
     "drop": "Remove an isolated replay.",

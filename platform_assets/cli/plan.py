@@ -15,10 +15,11 @@ from partitions.errors import StrandlineError, strip_dataflow
 from partitions.instants import time_text
 from partitions.plan import Plan, Slice
 from platform_assets.cli.context import Context, shared_options
-from platform_assets.cli.several import collect_results
+from platform_assets.cli.several import collect_results, worst_exit_code
 from platform_assets.kinds import PROFILES
 from platform_assets.platform import build_platform
-from resources.notes.last_run import find_decision_since, last_attempt, noted_look
+from platform_assets.words import failed_until_now
+from resources.notes.last_run import attempt_after_look, find_decision_since, last_attempt, noted_look
 from resources.outcome import error_json
 from resources.watermarks.log import WatermarkLog
 
@@ -32,6 +33,7 @@ def command(context: Context, names: tuple[str, ...]) -> int:
     """Show what the next run would do, and why."""
     flows, broken = context.valid_and_broken(names)
     platform, now = build_platform(context.project), context.now or datetime.now(UTC)
+    stops: list[StrandlineError] = []
 
     def answer(flow: Dataflow) -> dict[str, Any]:
         def look() -> Plan[Slice]:
@@ -41,19 +43,26 @@ def command(context: Context, names: tuple[str, ...]) -> int:
         is_now = context.now is None
         plan = noted_look(platform.log, flow.name, look, lambda plan: plan.due) if is_now else look()
         planned = dict(plan.as_json())
-        return {**planned, "warnings": [*planned["warnings"], *_last_failure(platform.log, flow.name)]}
+        stops.extend(filter(None, [plan.stop]))
+        has_work = plan.due if is_now and not (plan.due and plan.stop is not None) else None
+        failure = _last_failure(platform.log, flow.name, has_work=has_work)
+        return {
+            **planned,
+            "warnings": [*planned["warnings"], *failure],
+            "error": error_json(plan.stop),
+        }
 
     documents, code = collect_results(flows, answer, _failed, broken)
     context.emit(documents, lambda: print_plans(context, documents))
-    return code
+    return code if broken else worst_exit_code([code, *(stop.exit_code for stop in stops)])
 
 
-def _last_failure(log: WatermarkLog, dataflow: str) -> list[str]:
+def _last_failure(log: WatermarkLog, dataflow: str, *, has_work: bool | None) -> list[str]:
     """Return why the last run failed, as a warning; nothing if it did not.
 
-    A decision since may have solved it, so the warning then says that the failure was before.
+    A decision since, or the look of this plan, may have solved it: the warning then says so.
     """
-    attempt = last_attempt(log, dataflow)
+    attempt, is_over = attempt_after_look(log, dataflow, last_attempt(log, dataflow), has_work=has_work)
     if attempt is None or attempt.error is None:
         return []
     decision = find_decision_since(log, dataflow, attempt.time)
@@ -63,6 +72,8 @@ def _last_failure(log: WatermarkLog, dataflow: str) -> list[str]:
             f"the last run failed before the {decided}, which may have solved it: {attempt.error['message']}"
         ]
     since = attempt.failing_since or attempt.time
+    if is_over:
+        return [failed_until_now(since)]
     return [f"runs have failed since {time_text(since)}: {attempt.error['message']}"]
 
 

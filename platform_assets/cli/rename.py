@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from partitions.dataflow import Dataflow
+from partitions.dataflow import Dataflow, FilePosition
 from partitions.errors import ConfigurationError, DataflowHeld
 from partitions.fingerprint import fingerprint
 from platform_assets.cli.context import Context, shared_options
@@ -41,12 +41,14 @@ def command(context: Context, old: str, new: str, move_table: bool) -> None:
         raise ConfigurationError(
             f"expected a new name of small letters, digits and _, that begins with a letter; found {new}"
         )
-    if not old_file.exists() and new_file.exists():
-        (flow,) = context.dataflows([new])  # stopped after its file was renamed
-    else:
-        (flow,) = context.dataflows([old])
-    if old_file.exists() and new_file.exists():
-        raise ConfigurationError(f"expected no dataflow {new} yet, found {DATAFLOWS}/{new}.yaml")
+    (flow,) = context.dataflows([_name_in_project(context.project, old, new)])
+    in_python = not old_file.exists() and not new_file.exists()
+    if in_python:
+        _check_renamed_in_python(context.project, flow, old, new, move_table)
+    if old_file.exists() and (new_file.exists() or new in context.project.dataflows):
+        namesake = context.project.dataflows.get(new)
+        file = namesake.position.file if namesake else f"{DATAFLOWS}/{new}.yaml"
+        raise ConfigurationError(f"expected no dataflow {new} yet, found {file}")
     platform = build_platform(context.project)
     _check_renamable(platform, flow, old)
     blobs = open_blobs(context.project.state)
@@ -67,18 +69,43 @@ def command(context: Context, old: str, new: str, move_table: bool) -> None:
     delete_log(blobs, old)
     readers = context.project.lineage.readers_of(flow.table) if table != flow.table else ()
     document = {"from": old, "to": new, "number": number, "table": table, "readers": list(readers)}
-    context.emit(document, lambda: _print(context, document, flow.table))
+    if not in_python:
+        flow = flow.declared_at(FilePosition(f"{DATAFLOWS}/{new}.yaml", 1))
+    context.emit(document, lambda: _print(context, document, flow))
 
 
-def _print(context: Context, document: dict[str, Any], table_before: str) -> None:
-    new, table = document["to"], document["table"]
+def _name_in_project(project: Project, old: str, new: str) -> str:
+    """Return the new name if a file has it already: of a stopped call, or in changed Python code."""
+    return new if old not in (*project.dataflows, *project.broken) and new in project.dataflows else old
+
+
+def _check_renamed_in_python(project: Project, flow: Dataflow, old: str, new: str, move_table: bool) -> None:
+    """Raise unless a Python file has the new name, and the log a state of the old one."""
+    file, line = flow.position
+    if move_table:
+        raise ConfigurationError(
+            f"dataflow {flow.name}: expected a YAML file beside --move-table, found {file}. Leave out --move-table: the table keeps its name"
+        )
+    if flow.name == old:
+        raise ConfigurationError(
+            f'dataflow {old}: expected the name {new} in its Python file, found {old} at {file}:{line}. Write name="{new}" and'
+            f' target={{"table": "{flow.table}", …}} there, then run this command again: it moves the state'
+        )
+    if build_platform(project).log.newest(old) is None:
+        raise ConfigurationError(f"expected a state of the dataflow {old}, found none in {project.state}")
+
+
+def _print(context: Context, document: dict[str, Any], flow: Dataflow) -> None:
+    new, table, table_before = document["to"], document["table"], flow.table
     where = f"the table is still {table}" if table == table_before else f"the table is {table} now"
     click.echo(
-        f"renamed {document['from']} to {new}: {DATAFLOWS}/{new}.yaml, state {document['number']}; {where}. In Dagster it is a new asset:"
+        f"renamed {document['from']} to {new}: {flow.position.file}, state {document['number']}; {where}. In Dagster it is a new asset:"
         f" reload the code location, and turn on its sensors"
     )
     for reader in document["readers"]:
-        click.echo(f"  {reader} reads {table_before}: write {table} into {DATAFLOWS}/{reader}.yaml, then")
+        reading = context.project.dataflows.get(reader)
+        file = reading.position.file if reading else f"the file of {reader}"
+        click.echo(f"  {reader} reads {table_before}: write {table} into {file}, then")
         context.offer([f"strandline state accept {reader} --reason TEXT"], 4)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +70,8 @@ def command(
         return 0
     results = [_replay(context, platform, flow, options, now, is_only=len(flows) == 1) for flow in flows]
     documents = [document for document, _ in results]
-    context.emit(documents, lambda: _print_all(context, documents, options))
+    promotable = {flow.name for flow in flows if platform.replay(flow, options, now).can_promote}
+    context.emit(documents, lambda: _print_all(context, documents, options, promotable))
     return worst_exit_code([0, *(error.exit_code for _, error in results if error is not None)])
 
 
@@ -97,6 +98,7 @@ def _replay(
             decision, and the answer is JSON.
     """
     from resources.loop.holder_wait import HOLD_WAIT
+    from resources.notes.last_run import note_failed_start
     from resources.replay.in_place import replay_in_place
     from resources.replay.isolated.replaying import replay_isolated
 
@@ -109,6 +111,8 @@ def _replay(
             else:
                 replay = replay_isolated(platform, flow, options, now, **callbacks)
     except StrandlineError as error:
+        if options.table is None:
+            note_failed_start(platform.log, flow.name, error, is_replay=True)
         if is_only:
             raise
         outcome = Outcome(flow.name, None, {}, 0, error=error)
@@ -152,12 +156,17 @@ class _Progress:
             self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _print_all(context: Context, documents: Sequence[dict[str, Any]], options: ReplayOptions) -> None:
+def _print_all(
+    context: Context,
+    documents: Sequence[dict[str, Any]],
+    options: ReplayOptions,
+    promotable: Collection[str],
+) -> None:
     for document in documents:
         _print(context, document)
         if options.table is not None and not document["error"]:
             name = document["dataflow"]
-            words = ("promote", "drop") if document["chunks"] else ("drop",)
+            words = ("promote", "drop") if document["chunks"] and name in promotable else ("drop",)
             commands = [f"strandline {word} {name} {options.table} --reason TEXT" for word in words]
             context.offer(commands, 2)
 

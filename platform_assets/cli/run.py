@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from partitions.dataflow import Dataflow
     from partitions.request import Request
     from platform_assets.cli.running import Runner
+    from resources.outcome import Outcome
 
 _AHEAD = timedelta(days=1)
 """How far `--now` may lie ahead of the machine's clock without a prompt."""
@@ -24,19 +26,28 @@ _AHEAD = timedelta(days=1)
 @click.argument("names", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Run all dataflows.")
 @click.option(
-    "--force", metavar="START..END", help="Read every window that intersects [START, END) again, as a whole."
+    "--force",
+    metavar="WINDOWS",
+    help="Read these windows again, as a whole: a day such as 2026-01-03, or START..END; with /UNIT of one unit.",
 )
-@click.option("--unit", metavar="JSON", help="With --force: only this unit.")
+@click.option("--unit", metavar="UNIT", help="With --force: only this unit, such as EWR or its JSON.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+@click.option("--quiet", is_flag=True, help="Print only runs that fail or warn.")
 @shared_options
 def command(
-    context: Context, names: tuple[str, ...], everything: bool, force: str | None, unit: str | None, yes: bool
+    context: Context,
+    names: tuple[str, ...],
+    everything: bool,
+    force: str | None,
+    unit: str | None,
+    yes: bool,
+    quiet: bool,
 ) -> int:
     """Load new data, exactly once."""
     if bool(names) == everything:
         raise click.UsageError("expected the names of dataflows, or --all")
     if unit is not None and force is None:
-        raise click.UsageError("--unit: expected --force START..END with it")
+        raise click.UsageError("--unit: expected --force WINDOWS with it")
     from platform_assets.cli.running import Runner, instance
 
     flows = context.dataflows(names)
@@ -44,11 +55,13 @@ def command(
         _confirm_future_clock(context, flows)
     requests = _forced_requests(context, flows, force, unit) if force else {}
     with instance(context.project) as dagster:
-        runner = Runner(context.project, flows, dagster, now=context.now, requests=requests)
-        return _load(context, runner, flows, everything=everything)
+        runner = Runner(context.project, flows, dagster, now=context.now, requests=requests, quiet=quiet)
+        return _load(context, runner, flows, everything=everything, quiet=quiet)
 
 
-def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everything: bool) -> int:
+def _load(
+    context: Context, runner: Runner, flows: Sequence[Dataflow], *, everything: bool, quiet: bool
+) -> int:
     """Run dataflows, print their outcomes, and return the exit code.
 
     Args:
@@ -56,6 +69,7 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
         runner: the runner of the project.
         flows: the dataflows to run.
         everything: whether broken files count as failed runs.
+        quiet: whether only runs that fail or warn are printed.
 
     Raises:
         StrandlineError: if the only dataflow is held, or needs a decision, and the answer is JSON.
@@ -67,9 +81,17 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
 
     broken = context.project.broken if everything else {}
     errors = {name: InvalidProject(file_errors) for name, file_errors in broken.items()}
-    outcomes = run_in_order(
-        runner, flows, errors, lambda outcome: None if context.as_json else print_outcome(context, outcome)
-    )
+
+    def show(outcome: Outcome) -> None:
+        if not context.as_json and (not quiet or outcome.error is not None or outcome.new_warnings):
+            print_outcome(context, outcome)
+
+    def show_start(name: str) -> None:
+        if len(flows) > 1 and not quiet:
+            with suppress(OSError):
+                click.echo(f"{name} …")
+
+    outcomes = run_in_order(runner, flows, errors, show, show_start)
     if (
         len(outcomes) == 1
         and (error := outcomes[0].error) is not None
@@ -80,7 +102,7 @@ def _load(context: Context, runner: Runner, flows: Sequence[Dataflow], *, everyt
     # For people, each outcome was printed when its run ended.
     context.emit(
         [outcome.as_json() for outcome in outcomes],
-        lambda: print_summary(context, outcomes) if len(outcomes) > 1 else None,
+        lambda: print_summary(context, outcomes) if len(outcomes) > 1 and not quiet else None,
     )
     # A skipped dataflow adds nothing to the failure above it.
     codes = [outcome.error.exit_code for outcome in outcomes if outcome.error and outcome.status != "skipped"]

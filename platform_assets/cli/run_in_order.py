@@ -6,10 +6,7 @@ A dataflow is skipped if one of the tables that it reads was not loaded, unless 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
-
-import click
 
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, UpstreamNotLoaded
@@ -26,6 +23,7 @@ def run_in_order(
     flows: Sequence[Dataflow],
     errors: Mapping[str, StrandlineError],
     on_outcome: Callable[[Outcome], None],
+    on_start: Callable[[str], None] = lambda name: None,
 ) -> list[Outcome]:
     """Run dataflows in turn, each after its upstream, and return their outcomes.
 
@@ -34,6 +32,7 @@ def run_in_order(
         flows: the dataflows to run.
         errors: the errors of broken dataflows; each counts as a failed run.
         on_outcome: called with each outcome when its run ends.
+        on_start: called with the name of each dataflow before its turn.
     """
     log, lineage = runner.platform.log, runner.platform.lineage
     outcomes = [note_failed_start(log, name, error) for name, error in errors.items()]
@@ -41,9 +40,7 @@ def run_in_order(
         on_outcome(outcome)
     by_name = {flow.name: flow for flow in flows}
     for name in lineage.in_order(list(by_name)):
-        if len(by_name) > 1:
-            with suppress(OSError):
-                click.echo(f"{name} …")
+        on_start(name)
         upstream = set(lineage.upstream_dataflows(name)) - _awaited(by_name[name], lineage)
         failed = [
             outcome for outcome in outcomes if outcome.error is not None and outcome.dataflow in upstream

@@ -7,7 +7,7 @@ Dagster's imports alone take a second.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from uuid import uuid4
 import click
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError, shorten_to_line, strip_dataflow
+from partitions.errors import StrandlineError, first_sentence, shorten_to_line, strip_dataflow
 from partitions.plan import pluralize
 from partitions.request import DUE, Request
 from platform_assets.cli.context import Context
@@ -35,6 +35,8 @@ from resources.outcome import Outcome, Step
 if TYPE_CHECKING:
     from dagster import DagsterInstance, ExecuteInProcessResult, JobDefinition
 
+    from resources.dagster.names import DagsterNames
+
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 _IN_MEMORY = {
     "DAGSTER_DEFAULT_IO_MANAGER_MODULE": "dagster",
@@ -42,7 +44,9 @@ _IN_MEMORY = {
 }
 """Settings for Dagster's default IO manager, which every run creates and no dataflow uses: the usual one takes 0.1 s to import."""
 
-_NO_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+_LONGEST_REASON = 300
+"""The most letters of a reason in the table of several runs: a line of a wide terminal."""
+
 _PRINTED_STEPS = (Step.PLANNED, Step.APPENDED, Step.FENCED)
 
 
@@ -62,6 +66,7 @@ class Runner:
         *,
         now: datetime | None = None,
         requests: Mapping[str, Request] = MappingProxyType({}),
+        quiet: bool = False,
     ) -> None:
         """Prepare to run some dataflows.
 
@@ -71,11 +76,18 @@ class Runner:
             instance: the Dagster instance that records the runs; None if none does.
             now: the clock of all runs; None reads the clock for each run.
             requests: by dataflow, the request to run instead of what is due.
+            quiet: whether progress is not printed.
         """
-        self.platform, self.instance = build_platform(project, print_progress).loading(flows), instance
+        self._say: Callable[[str], None] = _be_quiet if quiet else print_progress
+        self.platform, self.instance = build_platform(project, self._say).loading(flows), instance
+        self._dataflows = list(project.dataflows.values())
         self._outcomes: dict[str, Outcome] = {}
         self._options = RunOptions(
-            now=now, hold_wait=timedelta(0), observer=_progress, report=self._keep_outcome, requests=requests
+            now=now,
+            hold_wait=timedelta(0),
+            observer=self._show_step,
+            report=self._keep_outcome,
+            requests=requests,
         )
         self._jobs: dict[str, JobDefinition] = {}
 
@@ -94,7 +106,7 @@ class Runner:
 
         self._outcomes.pop(flow.name, None)
         if flow.name not in self._jobs:
-            self._jobs[flow.name] = build_job(flow, self.platform, self._options)
+            self._jobs[flow.name] = build_job(flow, self.platform, self._options, self._names(dagster))
         try:
             result = execute(self._jobs[flow.name], dagster)
         except Exception as failure:  # noqa: BLE001 - a run's error is in its result: this one is Dagster's own, mostly of its storage
@@ -103,6 +115,12 @@ class Runner:
             error = StrandlineError(_first_failure(result), code="dagster")
             return note_failed_start(self.platform.log, flow.name, error, result.run_id)
         return self._outcomes[flow.name]
+
+    def _names(self, dagster: DagsterInstance) -> DagsterNames:
+        """Return the names under which the project's code location shows it; the usual ones without one."""
+        from platform_assets.factory.noted_names import noted_names
+
+        return noted_names(dagster, self.platform, self._dataflows)
 
     def _outcome_without_dagster(self, dataflow: str, error: StrandlineError) -> Outcome:
         """Return the outcome of a run that Dagster could not record.
@@ -113,6 +131,10 @@ class Runner:
             return note_failed_start(self.platform.log, dataflow, error)
         print_progress(f"warning: Dagster could not record how {dataflow} ended: {error.message}")
         return self._outcomes[dataflow]
+
+    def _show_step(self, step: Step, line: str) -> None:
+        if step in _PRINTED_STEPS:
+            self._say(line)
 
     def _keep_outcome(self, outcome: Outcome) -> None:
         self._outcomes[outcome.dataflow] = outcome
@@ -127,7 +149,7 @@ class Runner:
                 run_id=run_id,
                 hold_wait=options.hold_wait,
                 run_is_live=options.run_is_live,
-                observer=options.observer or _progress,
+                observer=options.observer or self._show_step,
             )
         except StrandlineError as error:  # such as a variable that is not set
             return note_failed_start(self.platform.log, flow.name, error, run_id)
@@ -197,20 +219,13 @@ def _open_instance(project: Project, home: str, *, captures: bool) -> DagsterIns
     with lock_dagster_home(Path(home)):
         if captures:
             return DagsterInstance.get()
-        from dagster._core.instance import InstanceRef
+        from platform_assets.dagster_internals import open_without_output
 
-        opened_instance = DagsterInstance.from_ref(
-            InstanceRef.from_dir(home, overrides={"compute_logs": _NO_LOGS})
-        )
-    # For each run Dagster 1.13 configures Python's logging, which deadlocks with handlers of runs that wait for that configuration.
-    handlers = opened_instance.get_yaml_python_handlers()
-    vars(opened_instance)["get_yaml_python_handlers"] = lambda: handlers
-    return opened_instance
+        return open_without_output(home)
 
 
-def _progress(step: Step, line: str) -> None:
-    if step in _PRINTED_STEPS:
-        print_progress(line)
+def _be_quiet(line: str) -> None:
+    """Print nothing."""
 
 
 def print_progress(line: str) -> None:
@@ -236,7 +251,8 @@ def _print_outcome(context: Context, outcome: Outcome) -> None:
         else ("nothing", "")
     )
     of_amount = f" of {amount}" if amount else ""
-    loaded = f"{pluralize(outcome.rows, 'row')}{of_amount} in {pluralize(len(outcome.committed), 'slice')}, "
+    deleted = f", {outcome.deleted:,} deleted," if outcome.deleted else ""
+    loaded = f"{pluralize(outcome.rows, 'row')}{deleted}{of_amount} in {pluralize(len(outcome.committed), 'slice')}, "
     calls = f"{pluralize(outcome.calls, 'listing call')}, " if outcome.calls else ""
     click.secho(
         f"{outcome.dataflow}: {outcome.status}, {loaded if outcome.committed else ''}{f'{set_aside}, ' if set_aside else ''}{calls}"
@@ -260,7 +276,7 @@ def print_summary(context: Context, outcomes: Sequence[Outcome]) -> None:
     """Print a table of several runs: what became of each dataflow, its rows, and the reason in a line."""
     from rich.table import Column, Table
 
-    table = Table("dataflow", "result", Column("rows", justify="right"), "reason")
+    table = Table("dataflow", "result", Column("rows", justify="right"), Column("reason", overflow="fold"))
     for outcome in outcomes:
         table.add_row(outcome.dataflow, outcome.status, f"{outcome.rows:,}", context.hide(_reason(outcome)))
     with suppress(OSError):
@@ -270,7 +286,9 @@ def print_summary(context: Context, outcomes: Sequence[Outcome]) -> None:
 def _reason(outcome: Outcome) -> str:
     """Return why a run did what it did, in a line."""
     if outcome.error is not None:
-        return shorten_to_line(strip_dataflow(outcome.dataflow, outcome.error.message))
+        # The whole error was printed when the run ended, with what to do.
+        problem = first_sentence(strip_dataflow(outcome.dataflow, outcome.error.message))
+        return shorten_to_line(problem, _LONGEST_REASON)
     if not outcome.committed and outcome.plan is not None:
         return outcome.plan.why
     kind = outcome.newest.kind if outcome.newest else None

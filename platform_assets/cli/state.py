@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,6 +51,9 @@ command.add_command(state_copy.command)
 @shared_options
 def show(context: Context, name: str, full: bool) -> None:
     """Show the newest entry."""
+    if _is_own_watermark(context, name):
+        _show_own_watermark(context, name)
+        return
     (flow,) = context.dataflows([name])
     platform = build_platform(context.project)
     entry = platform.log.newest(name)
@@ -73,7 +77,7 @@ def show(context: Context, name: str, full: bool) -> None:
     )
 
     def print_it() -> None:
-        print_entries([entry] if entry else [], full)
+        print_entries([entry] if entry else [], full, flow)
         for line in lines:
             click.echo(f"  {line}")
         for delete in deletes:
@@ -93,14 +97,36 @@ def show(context: Context, name: str, full: bool) -> None:
 @shared_options
 def history(context: Context, name: str, limit: int, intents: bool) -> None:
     """Show the entries, newest first."""
-    context.dataflows([name])
+    if _is_own_watermark(context, name):
+        entries = list(build_platform(context.project).log.history(name, limit))
+        context.emit([entry.as_json(short=True) for entry in entries], lambda: print_entries(entries))
+        return
+    (flow,) = context.dataflows([name])
     log = build_platform(context.project).log
     entries = list(log.history(name, limit))
     if not intents:
-        context.emit([entry.as_json(short=True) for entry in entries], lambda: print_entries(entries))
+        context.emit(
+            [entry.as_json(short=True) for entry in entries], lambda: print_entries(entries, dataflow=flow)
+        )
         return
     documents = entries_with_intents(log, name, entries)
-    context.emit(documents, lambda: print_intents(documents, entries))
+    context.emit(documents, lambda: print_intents(documents, entries, flow))
+
+
+def _is_own_watermark(context: Context, name: str) -> bool:
+    """Return whether a name is no dataflow's, and the user's own code has saved a watermark under it."""
+    project = context.project
+    if name in project.dataflows or name in project.broken:
+        return False
+    entry = build_platform(project).log.newest(name)
+    return entry is not None and entry.is_of_own_code
+
+
+def _show_own_watermark(context: Context, name: str) -> None:
+    (entry,) = build_platform(context.project).log.history(name, 1)
+    fields = entry.as_json(short=True)
+    document = {"dataflow": name, "number": entry.number, "watermark": fields["watermark"], "entry": fields}
+    context.emit(document, lambda: print_entries([entry]))
 
 
 @command.command("diff")
@@ -203,18 +229,32 @@ def rewind_command(
 
 @command.command("set")
 @click.argument("name")
-@click.argument("watermark", metavar="JSON")
+@click.argument("watermark", metavar="[JSON]", required=False)
+@click.option(
+    "--spark-checkpoint",
+    "checkpoint",
+    metavar="FOLDER|URL",
+    help="In place of JSON, of an offset: take over from the stream of Spark with this checkpoint.",
+)
 @REASON
 @YES
 @shared_options
-def set_command(context: Context, name: str, watermark: str, reason: str, yes: bool) -> None:
+def set_command(
+    context: Context, name: str, watermark: str | None, checkpoint: str | None, reason: str, yes: bool
+) -> None:
     """Append a watermark of your own, not below the current one.
 
     Files that it skips are not loaded.
     """
     from resources.kinds.all_decisions import set_watermark
 
-    _apply(context, name, set_watermark(reason, watermark), reason, yes)
+    if (watermark is None) == (checkpoint is None):
+        options = "neither" if watermark is None else "both"
+        raise click.UsageError(f"expected JSON or --spark-checkpoint, found {options}")
+    if checkpoint is not None:
+        address = checkpoint if "://" in checkpoint else str(Path(checkpoint).absolute())
+        watermark = json.dumps({"spark_checkpoint": address})
+    _apply(context, name, set_watermark(reason, str(watermark)), reason, yes)
 
 
 @command.command("adopt")

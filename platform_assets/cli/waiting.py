@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,10 +16,21 @@ from resources.watermarks.entry import Entry
 
 UNKNOWN: dict[str, Any] = {
     key: value
-    for keys in (*(profile.unknown_waiting for profile in PROFILES.values()), {"more": False, "why": None})
+    for keys in (
+        *(profile.unknown_waiting for profile in PROFILES.values()),
+        {"more": False, "why": None, "warnings": []},
+    )
     for key, value in keys.items()
 }
 """The keys of all kinds: each dataflow has them."""
+
+_WORK = ("files", "new_rows", "new_input", "work_units", "more")
+"""The keys that a look with something to load has set."""
+
+
+def look_found_work(waiting: Mapping[str, Any]) -> bool | None:
+    """Return whether a check of a source found something to load; None if the source told nothing."""
+    return None if waiting["why"] is not None else any(waiting[key] for key in _WORK)
 
 
 class WaitingWork:

@@ -24,9 +24,11 @@ from partitions.watch.reminders import LONG, Wait, reminder_step
 from platform_assets.cli.context import Context
 from platform_assets.cli.running import Runner, print_outcome, print_progress
 from platform_assets.factory.in_flight import find_run_in_flight
+from platform_assets.factory.noted_names import noted_tags
 from platform_assets.kinds import profile_of
 from platform_assets.kinds.profile import ListsNewFiles
 from platform_assets.project import Project, load_project
+from platform_assets.project.file_changes import file_stamps
 from resources.notes.last_run import noted_look
 from resources.spark.errors import EngineLost
 from resources.watch.file_events import is_folder
@@ -136,9 +138,7 @@ class Watch:
         now = datetime.now(UTC)
         log = self._runner.platform.log
         try:
-            return noted_look(
-                log, flow.name, lambda: self._check_dataflow(flow, now), lambda finding: bool(finding.work)
-            )
+            return noted_look(log, flow.name, lambda: self._check_dataflow(flow, now), _has_work)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one source, the others are checked
             return Finding(now, problem=_problem(error))
 
@@ -146,13 +146,14 @@ class Watch:
         platform = self._runner.platform
         upstream = self._upstream_fingerprint(flow)
         entry = platform.log.newest(flow.name)
+        work: str | None
         if self._state(flow.name).is_woken(upstream):
             slices = platform.plan(flow, now).slices
             work = repr((upstream, [slice_.upper for slice_ in slices])) if slices else ""
         else:
             work = profile_of(flow).work_fingerprint(platform, flow, entry, now)
         waits = platform.waits_for_upstream(flow) if work and flow.run_after_upstream else ""
-        return Finding(now, work, _progress(entry), upstream, waits)
+        return Finding(now, work or "", _progress(entry), upstream, waits, source_was_asked=work is not None)
 
     def _upstream_fingerprint(self, flow: Dataflow) -> str:
         """Return a text that identifies the newest loads upstream, whichever process made them."""
@@ -176,8 +177,9 @@ class Watch:
         elif not finding.work:
             self._watched[flow.name] = watched.after_nothing(finding)
         elif watched.may_run(finding):
-            log, seconds = self._runner.platform.log, finding.time.timestamp()
-            in_flight = find_run_in_flight(self.instance, log, flow.name, seconds)
+            platform, seconds = self._runner.platform, finding.time.timestamp()
+            tags = noted_tags(self.instance, platform)
+            in_flight = find_run_in_flight(self.instance, platform.log, tags, flow.name, seconds)
             if in_flight is not None:
                 # A sensor or a person started it: it loads this work, or the next check finds it again.
                 self._wait_for(flow.name, in_flight.reason)
@@ -282,6 +284,11 @@ class Watch:
             print_progress(f"{name}: {self._project.hide(line)}")
 
 
+def _has_work(finding: Finding) -> bool | None:
+    """Return whether a check found work; None if it did not ask the source."""
+    return bool(finding.work) if finding.source_was_asked else None
+
+
 def _problem(error: Exception) -> str:
     if isinstance(error, StrandlineError):
         return error.message
@@ -293,9 +300,4 @@ def _progress(entry: Entry | None) -> str:
 
 
 def _file_states(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    states = []
-    for file in [*sorted(folder.glob("platform*.yaml")), *sorted((folder / "dataflows").glob("**/*.yaml"))]:
-        with suppress(OSError):  # removed just now, or missing
-            status = file.stat()
-            states.append((str(file), status.st_mtime_ns, status.st_size))
-    return tuple(states)
+    return tuple((name, *stamp[:2]) for name, stamp in sorted(file_stamps(folder).items()))

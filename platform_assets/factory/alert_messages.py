@@ -8,6 +8,7 @@ from typing import Any
 
 from partitions.alerts.alert import Alert, condition_of, dataflow_of
 from partitions.alerts.changes import AlertChanges
+from partitions.spelling import first_few
 from platform_assets.project import Project
 
 _TEXTS, _LONG, _SHORT = 20, 1000, 100
@@ -48,7 +49,7 @@ def _lines(project: str, began: Sequence[tuple[Alert, str]], endings: Mapping[st
         yield f":red_circle: *{alert.dataflow}* ({project}) {alert.condition}: {_shorten(text, number)}"
     more = [f"{alert.dataflow} {alert.condition}" for alert, _ in began[_TEXTS:]]
     if more:
-        yield f":red_circle: and {len(more)} more ({project}): {_first_names(more)}"
+        yield f":red_circle: and {len(more)} more ({project}): {first_few(more, _NAMED)}"
     if len(endings) <= _TEXTS:
         yield from (
             f":large_green_circle: *{dataflow_of(key)}* ({project}) {condition_of(key)}: {how}"
@@ -58,11 +59,7 @@ def _lines(project: str, began: Sequence[tuple[Alert, str]], endings: Mapping[st
         for how_over in (_WELL, _REMOVED):
             keys = [key.replace(":", " ") for key, how in endings.items() if how == how_over]
             if keys:
-                yield f":large_green_circle: {how_over} ({project}): {len(keys)}: {_first_names(keys)}"
-
-
-def _first_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+                yield f":large_green_circle: {how_over} ({project}): {len(keys)}: {first_few(keys, _NAMED)}"
 
 
 def _shorten(text: str, number: int) -> str:

@@ -27,16 +27,15 @@ from partitions.errors import StrandlineError, shorten_to_line
 from partitions.plan import format_duration, pluralize
 from platform_assets.factory.alert_messages import alert_message
 from platform_assets.factory.default_status import default_sensor_status
-from platform_assets.factory.sensors import Clock
+from platform_assets.factory.ticks import Clock
 from platform_assets.project import Project
 from platform_assets.project.alert_settings import AlertSettings
 from platform_assets.project.references import Reference
 from resources.alerts.last_loads import LastLoads
 from resources.alerts.scan import AlertScan, AlertScanner
+from resources.dagster.names import DagsterNames
 from resources.dagster.run_history import SuccessfulRuns
 from resources.platform.platform import Platform
-
-NAME = "strandline_alerts"
 
 _INTERVAL = 60
 
@@ -98,23 +97,26 @@ class _StoredCursor:
 _STORED = TypeAdapter(_StoredCursor)
 
 
-def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time) -> SensorDefinition | None:
+def alerts_sensor(
+    project: Project, platform: Platform, names: DagsterNames, clock: Clock = time.time
+) -> SensorDefinition | None:
     """Return the alerts sensor; None if the project has no ``alerts``, or its settings have errors.
 
     Args:
         project: a loaded project.
         platform: its resources.
+        names: its names in Dagster.
         clock: returns epoch seconds.
     """
     settings = project.settings.alerts if project.valid_settings else None
     if settings is None:
         return None
     conditions, flows = settings.on, sorted(project.dataflows.values(), key=lambda flow: flow.name)
-    scanner, successful, loads = AlertScanner(), SuccessfulRuns(), LastLoads()
+    scanner, successful, loads = AlertScanner(), SuccessfulRuns(names.tags), LastLoads()
     reports_failures = "failed" in conditions
 
     @sensor(
-        name=NAME,
+        name=names.shared("alerts"),
         minimum_interval_seconds=_INTERVAL,
         default_status=default_sensor_status(),
         description=f"Sends one message when a dataflow needs you, and one when the problem ends: {', '.join(conditions)}.",
@@ -134,7 +136,8 @@ def alerts_sensor(project: Project, platform: Platform, clock: Clock = time.time
         previous_states = {
             key: state for key, state in cursor.states.items() if condition_of(key) in conditions
         }
-        removed = set(map(dataflow_of, previous_states)) - {*project.dataflows, *project.broken}
+        names = {*project.dataflows, *project.broken}
+        removed = {key for key in previous_states if dataflow_of(key) not in names}
         alerts = [*(broken if reports_failures else ()), *result.alerts]
         changes = compare_alerts(previous_states, alerts, result.judged | removed)
         states, deliveries, problems = _deliver_all(project, settings, changes, seconds, cursor)

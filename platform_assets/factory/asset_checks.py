@@ -5,69 +5,30 @@ Checks of single kinds belong to these kinds (``platform_assets.factory.kinds``)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from dagster import (
-    AssetCheckEvaluation,
-    AssetCheckKey,
-    AssetCheckResult,
-    AssetChecksDefinition,
-    AssetCheckSeverity,
-    AssetCheckSpec,
-    MetadataValue,
-)
+from dagster import AssetCheckKey, MetadataValue
 
+from partitions.checks import ROWS_ACCOUNTED, UP_TO_DATE, WATERMARK_MONOTONE
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.instants import time_text
 from partitions.path.skipped import SKIPPED
 from partitions.plan import pluralize
 from partitions.sentinels import serialise
-from platform_assets.factory.dagster_names import table_key
+from platform_assets.factory.check_results import ERROR, WARN, CheckFinding, RunCheck
 from platform_assets.run_metadata import error_metadata
 from platform_assets.why_now import why_now
 from platform_assets.words import of_outcome_in_words
+from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_history import RunHistory
 from resources.notes.last_run import Attempt
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
-
-
-@dataclass(frozen=True)
-class RunCheck:
-    """One or more checks that every run of a dataflow evaluates together.
-
-    Attributes:
-        specs: the names and assets.
-        evaluate: returns the results, one for each spec, of a run that did not fail.
-    """
-
-    specs: tuple[AssetCheckSpec, ...]
-    evaluate: Callable[[Dataflow, Platform, Outcome], Sequence[AssetCheckResult]]
-
-
-@dataclass(frozen=True)
-class TableCheck:
-    """A check of a dataflow's whole table.
-
-    Attributes:
-        name: the name of the check.
-        define: returns its definition.
-        with_runs: whether the dataflow's job runs it, too; otherwise only the operator requests it.
-    """
-
-    name: str
-    define: Callable[[Dataflow, Platform], AssetChecksDefinition]
-    with_runs: bool = False
-
-
-UP_TO_DATE = "up_to_date"
-"""The name of the check that sensors report, too."""
 
 WHY, NEXT_ATTEMPT = "why", "next_attempt"
 """The metadata of its results: what is not loaded and why, and when the next attempt is."""
@@ -79,48 +40,21 @@ _NOTHING_NEW = "Checked, nothing new: "
 _FAILING = "Looking for new data has failed"
 
 
-def common_run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
-    """Return the run checks that every kind has."""
-    monotone = AssetCheckSpec(
-        "watermark_monotone",
-        asset=table_key(dataflow),
-        description="No part of the watermark went down in this run.",
-    )
-    accounted = AssetCheckSpec(
-        "rows_accounted",
-        asset=table_key(dataflow),
-        description="This run's commits and its entries count the same rows, and the table's log and the watermark "
-        "log, too; each row of a stream is in exactly one place.",
-    )
-    fresh = AssetCheckSpec(
-        UP_TO_DATE,
-        asset=table_key(dataflow),
-        description="The last check by a run or a sensor found nothing left to load.",
-    )
-    return (
-        RunCheck((monotone,), _check_monotone),
-        RunCheck((accounted,), _check_rows_accounted),
-        RunCheck((fresh,), _check_up_to_date),
-    )
-
-
-def _check_monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_monotone(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[CheckFinding]:
     before, after = serialise(outcome.before), serialise(outcome.after)
-    result = AssetCheckResult(
+    finding = CheckFinding(
+        WATERMARK_MONOTONE,
         passed=platform.kind(dataflow).planning.covers(after, before),
-        check_name="watermark_monotone",
-        asset_key=table_key(dataflow),
+        severity=ERROR,
         metadata={
             "before": of_outcome_in_words(dataflow.kind, outcome, outcome.before),
             "after": of_outcome_in_words(dataflow.kind, outcome, outcome.after),
         },
     )
-    return (result,)
+    return (finding,)
 
 
-def _check_rows_accounted(
-    dataflow: Dataflow, platform: Platform, outcome: Outcome
-) -> Sequence[AssetCheckResult]:
+def _check_rows_accounted(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[CheckFinding]:
     """Compare the rows of the run's commits with its entries, and those of the table with the log.
 
     Only the table's own log is read. Other rows in the table are a warning: another writer made them.
@@ -132,11 +66,10 @@ def _check_rows_accounted(
     rows_in_table, rows_in_log = _rows_in_table(dataflow, platform, outcome), _total_rows(outcome.newest)
     others = rows_in_table - rows_in_log if rows_in_table is not None else 0
     text = f"The table has {pluralize(abs(others), 'row')} {'more' if others > 0 else 'less'} than its log counts: "
-    result = AssetCheckResult(
+    finding = CheckFinding(
+        ROWS_ACCOUNTED,
         passed=is_sound and not others,
-        check_name="rows_accounted",
-        asset_key=table_key(dataflow),
-        severity=AssetCheckSeverity.WARN if is_sound else AssetCheckSeverity.ERROR,
+        severity=WARN if is_sound else ERROR,
         description=f"{text}another writer has changed it" if others else None,
         metadata={
             "rows_committed": grown,
@@ -146,7 +79,7 @@ def _check_rows_accounted(
             "rows_in_log": rows_in_log,
         },
     )
-    return (result,)
+    return (finding,)
 
 
 def _rows_in_table(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> int | None:
@@ -163,22 +96,20 @@ def _total_rows(entry: Entry | None) -> int:
     return entry.total_rows if entry else 0
 
 
-def _check_up_to_date(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_up_to_date(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[CheckFinding]:
     if outcome.committed:
         description = f"Loaded up to {of_outcome_in_words(dataflow.kind, outcome, outcome.after)}"
     else:
         description = nothing_new_text(
             outcome.plan.why if outcome.plan else "the last run found nothing to load"
         )
-    result = AssetCheckResult(
+    finding = CheckFinding(
+        UP_TO_DATE,
         passed=True,
-        check_name=UP_TO_DATE,
-        asset_key=table_key(dataflow),
-        severity=AssetCheckSeverity.WARN,
         description=description,
         metadata=why_metadata(platform, dataflow, datetime.now(UTC)),
     )
-    return (result,)
+    return (finding,)
 
 
 def nothing_new_text(reason: str) -> str:
@@ -203,18 +134,9 @@ def reported_part(description: str | None) -> str | None:
     return text.partition(f"; {SKIPPED}")[2] if text.startswith(_NOTHING_NEW) else None
 
 
-def up_to_date_key(dataflow: Dataflow) -> AssetCheckKey:
+def up_to_date_key(names: DagsterDataflowNames) -> AssetCheckKey:
     """Return the key of the check ``up_to_date``."""
-    return AssetCheckKey(table_key(dataflow), UP_TO_DATE)
-
-
-def up_to_date_evaluation(
-    dataflow: Dataflow, description: str, metadata: Mapping[str, Any], *, passed: bool
-) -> AssetCheckEvaluation:
-    """Return a result of the check ``up_to_date`` for a sensor to report."""
-    return warning_evaluation(
-        dataflow, UP_TO_DATE, passed=passed, description=description, metadata={**metadata}
-    )
+    return AssetCheckKey(names.table, UP_TO_DATE)
 
 
 def why_metadata(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[str, Any]:
@@ -229,42 +151,38 @@ def why_metadata(platform: Platform, dataflow: Dataflow, now: datetime) -> dict[
     return {}
 
 
-def failed_look_evaluation(
-    dataflow: Dataflow, look: Attempt, next_look: datetime, why: Mapping[str, Any]
-) -> AssetCheckEvaluation:
-    """Return the failed result of the check ``up_to_date`` for a sensor whose look has failed.
+def failed_look(look: Attempt, next_look: datetime, why: Mapping[str, Any], env: str | None) -> CheckFinding:
+    """Return the finding of the check ``up_to_date`` for a sensor whose look has failed.
 
     Args:
-        dataflow: the table's dataflow.
         look: the failed look.
         next_look: when the sensor tries again.
         why: the metadata of :func:`why_metadata`.
+        env: the environment, for commands.
     """
     error = look.error or {}
     metadata = {
-        **error_metadata(error.get("message", ""), error.get("choices", ())),
+        **error_metadata(error.get("message", ""), error.get("choices", ()), env),
         "failing_since": time_text(look.failing_since or look.time),
         NEXT_ATTEMPT: MetadataValue.timestamp(next_look),
         **why,
     }
-    return AssetCheckEvaluation(
-        asset_key=table_key(dataflow),
-        check_name=UP_TO_DATE,
-        passed=False,
-        severity=AssetCheckSeverity.ERROR,
-        description=failing_text(look),
-        metadata=metadata,
+    return CheckFinding(
+        UP_TO_DATE, passed=False, severity=ERROR, description=failing_text(look), metadata=metadata
     )
 
 
-def warning_evaluation(
-    dataflow: Dataflow, check: str, *, passed: bool, **details: Any
-) -> AssetCheckEvaluation:
-    """Return a result of a check whose failure is a warning; ``details`` are a description or metadata."""
-    return AssetCheckEvaluation(
-        asset_key=table_key(dataflow),
-        check_name=check,
-        passed=passed,
-        severity=AssetCheckSeverity.WARN,
-        **details,
-    )
+COMMON_RUN_CHECKS = (
+    RunCheck({WATERMARK_MONOTONE: "No part of the watermark went down in this run."}, _check_monotone),
+    RunCheck(
+        {
+            ROWS_ACCOUNTED: "This run's commits and its entries count the same rows, and the table's log and the "
+            "watermark log, too; each row of a stream is in exactly one place."
+        },
+        _check_rows_accounted,
+    ),
+    RunCheck(
+        {UP_TO_DATE: "The last check by a run or a sensor found nothing left to load."}, _check_up_to_date
+    ),
+)
+"""The run checks that every kind has."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,47 +12,41 @@ from dagster import (
     AllPartitionMapping,
     AssetDep,
     AssetExecutionContext,
-    AssetKey,
+    AssetMaterialization,
     AssetObservation,
     AssetOut,
     AssetsDefinition,
+    AssetSpec,
     BackfillPolicy,
-    BetaWarning,
-    CodeReferencesMetadataValue,
     Failure,
-    FreshnessPolicy,
-    LocalFileCodeReference,
     Output,
     multi_asset,
 )
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.asset_checks import common_run_checks, why_metadata
-from platform_assets.factory.dagster_names import (
-    TABLE_MANAGER,
-    WATERMARK_MANAGER,
-    asset_key,
-    pool,
-    table_key,
-    watermark_key,
-)
-from platform_assets.factory.failed_run_checks import results_of_failed_run
+from platform_assets.dagster_internals import WITHOUT_EVENT
+from platform_assets.factory.asset_checks import COMMON_RUN_CHECKS, why_metadata
+from platform_assets.factory.asset_specs import DataflowSpecs, code_reference
+from platform_assets.factory.check_results import DataflowChecks
+from platform_assets.factory.failed_run_checks import results_of_failed_run, table_checks_after_failure
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import SideTable, side_table_of
+from platform_assets.factory.outside_loads import OutsideLoads
+from platform_assets.factory.run_settings import retry_policy
 from platform_assets.project.errors import ProjectError
-from resources.dagster.io_managers import Load, TableIOManager, WatermarkIOManager, dagster_failure
+from resources.dagster.io_managers import Load, TableIOManager, dagster_failure
+from resources.dagster.names import DagsterDataflowNames, DagsterNames
+from resources.dagster.watermark_io_manager import WatermarkIOManager
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.platform.platform import Platform
 
-WATERMARK_GROUP = "watermarks"
-"""The group of all watermarks, so that a layer's group shows one asset for each dataflow."""
-
-_ICONS = {"delta": "deltalake"}
-"""Names of Dagster's icons for formats where they differ."""
-
 
 def dataflow_assets(
-    dataflow: Dataflow, platform: Platform, partitions: WindowAssetPartitions | None = None
+    dataflow: Dataflow,
+    platform: Platform,
+    names: DagsterNames,
+    specs: DataflowSpecs,
+    partitions: WindowAssetPartitions | None = None,
 ) -> AssetsDefinition:
     """Return a dataflow's table and watermark assets, in this order.
 
@@ -63,195 +56,212 @@ def dataflow_assets(
     Args:
         dataflow: the definition.
         platform: the resources.
+        names: the project's names in Dagster.
+        specs: the assets' specs.
         partitions: the partitions of both assets; None for a kind without partitions.
     """
-    kind = definitions_of(dataflow)
-    checks = [*common_run_checks(dataflow), *kind.run_checks(dataflow)]
-    table, watermark = table_key(dataflow), watermark_key(dataflow.name)
+    kind, own_names = definitions_of(dataflow), names[dataflow.name]
+    managers = _Managers(names)
+    checks, dataflow_checks = (
+        [*COMMON_RUN_CHECKS, *kind.run_checks(dataflow)],
+        DataflowChecks(dataflow, own_names),
+    )
     side_table = side_table_of(kind, dataflow)
+    outside_loads = OutsideLoads(dataflow, platform, own_names, partitions)
 
     def load(context: AssetExecutionContext) -> Iterator[Any]:
-        if table not in context.selected_asset_keys:
-            yield AssetObservation(watermark, metadata=_watermark_manager(context).described(dataflow))
+        if own_names.table not in context.selected_asset_keys:
+            described = managers.watermark(context).described(dataflow)
+            yield AssetObservation(own_names.watermark, metadata=described)
+            yield from _unchanged_outputs(context, Load(dataflow), ["watermark"])
             return
         run = Load(dataflow)
         try:
-            _table_manager(context).load(context, run)
-            yield from _run_events(context, run, side_table)
+            managers.table(context).load(context, run)
+            if not context.instance.is_ephemeral:
+                committed = run.outcome.committed if run.outcome else ()
+                outside_loads.show(context.instance, committed[0].entry.number - 1 if committed else None)
+            yield from _run_events(context, run, own_names, managers, side_table)
             run.on_stored()
             if run.outcome is not None and run.outcome.error is not None:
-                raise dagster_failure(run.outcome.error)
+                raise dagster_failure(run.outcome.error, platform.env)
         except Failure as failure:
             why = why_metadata(platform, dataflow, datetime.now(UTC))
             yield from results_of_failed_run(
-                context.instance, context.selected_asset_check_keys, failure, why
+                context.instance, dataflow_checks, context.selected_asset_check_keys, failure, why
             )
+            yield from table_checks_after_failure(
+                context.instance, dataflow_checks, platform, kind.table_checks(dataflow)
+            )
+            if run.outcome is not None and run.outcome.committed:
+                yield managers.moved_watermark(context, dataflow)
             raise
         for check in checks:
-            requested_checks = {
-                spec.name for spec in check.specs if spec.key in context.selected_asset_check_keys
+            requested = {
+                spec.name
+                for spec in dataflow_checks.specs(check)
+                if spec.key in context.selected_asset_check_keys
             }
-            if run.outcome is not None and requested_checks:
-                results = check.evaluate(dataflow, platform, run.outcome)
-                yield from (result for result in results if result.check_name in requested_checks)
+            if run.outcome is not None and requested:
+                findings = check.evaluate(dataflow, platform, run.outcome)
+                yield from (dataflow_checks.result(item) for item in findings if item.check in requested)
 
     load.__annotations__["context"] = AssetExecutionContext  # Dagster needs the type, not its name as text
     decorate = multi_asset(
-        name=dataflow.name,
-        outs=_outs(dataflow, platform, side_table),
-        check_specs=[spec for check in checks for spec in check.specs],
-        deps=_deps(dataflow, platform),
-        pool=pool(dataflow.name),
+        name=own_names.identifier,
+        outs=_outs(names, specs, side_table),
+        check_specs=[spec for check in checks for spec in dataflow_checks.specs(check)],
+        deps=_deps(dataflow, platform, names, specs),
+        pool=own_names.pool,
+        op_tags=dataflow.op_tags,
+        retry_policy=retry_policy(dataflow),
         can_subset=not kind.materialised_together,
-        required_resource_keys={TABLE_MANAGER, WATERMARK_MANAGER},
+        required_resource_keys={names.table_manager, names.watermark_manager},
         partitions_def=partitions.definition if partitions else None,
         backfill_policy=BackfillPolicy.single_run() if partitions and partitions.definition else None,
     )
     return decorate(load)
 
 
-def _run_events(context: AssetExecutionContext, run: Load, side_table: SideTable | None) -> Iterator[Any]:
-    """Yield the outputs of a run; an observation, which wakes nothing downstream, if it did nothing."""
-    dataflow = run.dataflow
+@dataclass(frozen=True)
+class _Managers:
+    """The IO managers of a run.
+
+    Attributes:
+        names: the project's names in Dagster.
+    """
+
+    names: DagsterNames
+
+    def table(self, context: AssetExecutionContext) -> TableIOManager:
+        manager: TableIOManager = getattr(context.resources, self.names.table_manager)
+        return manager
+
+    def watermark(self, context: AssetExecutionContext) -> WatermarkIOManager:
+        manager: WatermarkIOManager = getattr(context.resources, self.names.watermark_manager)
+        return manager
+
+    def moved_watermark(self, context: AssetExecutionContext, dataflow: Dataflow) -> AssetMaterialization:
+        """Return the event of a watermark that moved and has no output of its own.
+
+        The asset's page shows the newest event. Without this one it would be that of a partition alone.
+        """
+        metadata = self.watermark(context).described(dataflow)
+        return AssetMaterialization(self.names[dataflow.name].watermark, metadata=metadata)
+
+
+def _run_events(
+    context: AssetExecutionContext,
+    run: Load,
+    names: DagsterDataflowNames,
+    managers: _Managers,
+    side_table: SideTable | None,
+) -> Iterator[Any]:
+    """Yield the outputs of a run; if it did nothing, an observation, which fires no condition."""
     if run.had_nothing_to_do:
-        yield AssetObservation(table_key(dataflow), metadata=run.metadata)
+        yield AssetObservation(names.table, metadata=run.metadata)
+        if run.reported_dead_runs:
+            yield managers.moved_watermark(context, run.dataflow)
+        yield from _outputs_of_empty_load(context, run, side_table)
+        return
+    if not run.stands_for_all_keys:  # each partition that it has loaded has an event of its own
+        yield AssetObservation(names.table, metadata=run.metadata)
+        yield managers.moved_watermark(context, run.dataflow)
+        yield from _unchanged_outputs(context, run, ["table", "watermark"])
         return
     yield Output(run, "table")
-    if (
-        side_table is not None
-        and run.outcome is not None
-        and (side_metadata := side_table.metadata_of(run.outcome))
-    ):
-        yield Output(replace(run, metadata=side_metadata), side_table.output)
+    if side_table is not None and run.outcome is not None:
+        side_metadata = side_table.metadata_of(run.outcome)
+        if side_metadata:
+            yield Output(replace(run, metadata=side_metadata), side_table.output)
+        elif run.dataflow.empty_load == "continue":
+            yield from _unchanged_outputs(context, run, [side_table.output])
     if run.outcome is None or run.outcome.error is not None:
         return
-    watermark = watermark_key(dataflow.name)
-    if watermark in context.selected_asset_keys:
+    if names.watermark in context.selected_asset_keys:
         yield Output(run, "watermark")
     else:  # the watermark moved although its asset was not selected
-        yield from _table_manager(context).materialisations(
-            run, watermark, _watermark_manager(context).described(dataflow)
+        yield from managers.table(context).materialisations(
+            run, names.watermark, managers.watermark(context).described(run.dataflow)
         )
 
 
-def _table_manager(context: AssetExecutionContext) -> TableIOManager:
-    manager: TableIOManager = getattr(context.resources, TABLE_MANAGER)
-    return manager
+def _outputs_of_empty_load(
+    context: AssetExecutionContext, run: Load, side_table: SideTable | None
+) -> Iterator[Output[Any]]:
+    """Yield outputs without events, so that the assets downstream run with the table as it is.
 
-
-def _watermark_manager(context: AssetExecutionContext) -> WatermarkIOManager:
-    manager: WatermarkIOManager = getattr(context.resources, WATERMARK_MANAGER)
-    return manager
-
-
-def _outs(dataflow: Dataflow, platform: Platform, side_table: SideTable | None) -> dict[str, AssetOut]:
-    freshness = dataflow.freshness and FreshnessPolicy.time_window(
-        fail_window=dataflow.freshness.fail, warn_window=dataflow.freshness.warn
+    None if the dataflow's file says skip, or while there is no table.
+    """
+    if run.dataflow.empty_load == "skip":
+        context.log.info("nothing new: assets downstream in this run are skipped (empty_load: skip)")
+        return
+    if not run.has_table:
+        context.log.warning(
+            "nothing loaded yet: assets downstream in this run are skipped, since there is no table to read"
+        )
+        return
+    yield from _unchanged_outputs(
+        context, run, ["table", *([side_table.output] if side_table else ()), "watermark"]
     )
-    common: dict[str, Any] = {
-        "group_name": dataflow.layer,
-        "owners": list(dataflow.owners) or None,
-        "is_required": False,
-        "freshness_policy": freshness,
-    }
-    yaml = _code_reference(platform.folder / f"dataflows/{dataflow.name}.yaml")
-    kinds = {_ICONS.get(dataflow.target.format, dataflow.target.format), "spark"}
-    loaded = f"Loaded from {dataflow.source.label} above a {dataflow.kind} watermark."
+
+
+def _unchanged_outputs(
+    context: AssetExecutionContext, run: Load, outputs: Sequence[str]
+) -> Iterator[Output[Any]]:
+    """Yield the selected ones of some outputs, for which Dagster stores no materialisation."""
+    selected = context.op_execution_context.selected_output_names
+    for output in outputs:
+        if output in selected:
+            yield Output(replace(run, is_unchanged=True), output, metadata=WITHOUT_EVENT)
+
+
+def _outs(names: DagsterNames, specs: DataflowSpecs, side_table: SideTable | None) -> dict[str, AssetOut]:
     outs = {
-        "table": AssetOut(
-            key=table_key(dataflow),
-            io_manager_key=TABLE_MANAGER,
-            description=dataflow.description or loaded,
-            kinds=kinds,
-            tags=dataflow.tags,
-            metadata=_table_facts(dataflow.table, dataflow.target.format, platform)
-            | _sharing(dataflow, platform)
-            | yaml,
-            **common,
-        ),
-        "watermark": AssetOut(
-            key=watermark_key(dataflow.name),
-            io_manager_key=WATERMARK_MANAGER,
-            description=f"How far {dataflow.name} is loaded and what is missing, by its {dataflow.kind} watermark. "
-            f"Whether runs succeed, and why one fails, is on the page of its table, {dataflow.asset}.",
-            kinds={"json"},
-            metadata=yaml,
-            **{**common, "freshness_policy": None, "group_name": WATERMARK_GROUP},
-        ),
+        "table": _out(specs.table, names.table_manager),
+        "watermark": _out(specs.watermark, names.watermark_manager),
     }
-    if side_table is not None:
-        outs[side_table.output] = AssetOut(
-            key=asset_key(side_table.asset),
-            io_manager_key=TABLE_MANAGER,
-            description=side_table.description,
-            kinds=kinds,
-            tags=dataflow.tags,
-            metadata=_table_facts(side_table.table, dataflow.target.format, platform) | yaml,
-            **{**common, "freshness_policy": None},
-        )
+    if side_table is not None and specs.beside is not None:
+        outs[side_table.output] = _out(specs.beside, names.table_manager)
     return outs
 
 
-def _table_facts(table: str, format_: str, platform: Platform) -> dict[str, str]:
-    """Return a table's name, location and format under Dagster's own metadata keys."""
-    return {
-        "dagster/table_name": table.replace("/", "."),
-        "dagster/uri": str(platform.lake.child(table)),
-        "dagster/storage_kind": format_,
-    }
+def _out(spec: AssetSpec, io_manager_key: str) -> AssetOut:
+    return AssetOut.from_spec(
+        spec.replace_attributes(deps=()), is_required=False, io_manager_key=io_manager_key
+    )
 
 
-def _code_reference(file: Path, line: int | None = None) -> dict[str, Any]:
-    """Return the link that opens a dataflow's file at a line; nothing if the file is missing.
-
-    The default line is that of ``source:``.
-    """
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    line = line or next((number for number, text in enumerate(lines, 1) if text.startswith("source:")), 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BetaWarning)  # a test of these links fails if Dagster changes them
-        reference = LocalFileCodeReference(file_path=str(file), line_number=line, label=file.name)
-        return {"dagster/code_references": CodeReferencesMetadataValue(code_references=[reference])}
-
-
-def _sharing(dataflow: Dataflow, platform: Platform) -> dict[str, str]:
-    """Return a shared table and the other dataflows that load it; nothing if it is not shared."""
-    if not dataflow.target.shared:
-        return {}
-    sharing_dataflows = [
-        maker.name for maker in platform.lineage.makers(dataflow.table) if maker.name != dataflow.name
-    ]
-    return {"table": dataflow.table, "shared_with": ", ".join(sharing_dataflows) or "no other dataflow"}
-
-
-def _deps(dataflow: Dataflow, platform: Platform) -> list[AssetDep]:
-    """Return the tables that a dataflow reads, with all their partitions.
+def _deps(
+    dataflow: Dataflow, platform: Platform, names: DagsterNames, specs: DataflowSpecs
+) -> list[AssetDep]:
+    """Return the tables that a dataflow reads, with all their partitions, and what a translator adds.
 
     The window or unit of an upstream row says nothing about the row's window here.
     """
-    upstream = platform.lineage.upstream_assets(dataflow)
-    return [AssetDep(asset_key(asset), partition_mapping=AllPartitionMapping()) for asset in upstream]
+    upstream = [names.key_of(asset) for asset in platform.lineage.upstream_assets(dataflow)]
+    deps = {key: AssetDep(key, partition_mapping=AllPartitionMapping()) for key in upstream}
+    return list(({dep.asset_key: dep for dep in specs.added_deps} | deps).values())
 
 
-def broken_asset(layer: str, name: str, errors: Sequence[ProjectError], folder: Path) -> AssetsDefinition:
+def broken_asset(
+    layer: str, name: str, errors: Sequence[ProjectError], folder: Path, names: DagsterNames
+) -> AssetsDefinition:
     """Return an asset for a dataflow whose file has errors; its materialisation fails with them."""
     text = "\n".join(str(error) for error in errors)
 
     @multi_asset(
-        name=name,
+        name=names.tags.identifier(name),
         outs={
             "table": AssetOut(
-                key=AssetKey([layer, name]),
+                key=names.usual_key(f"{layer}/{name}"),
                 group_name=layer,
                 description=f"This dataflow's file has errors:\n\n```\n{text}\n```",
                 kinds={"error"},
-                metadata=_code_reference(folder / errors[0].file, errors[0].line),
+                metadata=code_reference(folder / errors[0].file, errors[0].line),
             )
         },
-        pool=pool(name),
+        pool=names.tags.pool(name),
     )
     def load() -> None:
         raise Failure(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from dagster import Config, JobDefinition, OpExecutionContext, in_process_executor, job, op
+from dagster import AssetObservation, Config, JobDefinition, OpExecutionContext, in_process_executor, job, op
 
 from partitions.errors import StrandlineError
 from platform_assets.project import Project
 from resources.dagster.io_managers import dagster_failure
+from resources.dagster.names import DagsterNames
 from resources.dagster.run_options import RunOptions
 from resources.platform.platform import Platform
 
@@ -39,14 +40,37 @@ class ProjectJobs:
         project: the project with the dataflows.
         platform: its resources.
         options: how runs behave.
+        names: its names in Dagster.
     """
 
     project: Project
     platform: Platform
     options: RunOptions
+    names: DagsterNames
+
+    @classmethod
+    def of(cls, jobs: ProjectJobs) -> Self:
+        """Return bodies of jobs of the same project."""
+        return cls(jobs.project, jobs.platform, jobs.options, jobs.names)
+
+    def job(
+        self,
+        name: str,
+        config: type[Config],
+        act: Callable[[OpExecutionContext, Any], None],
+        description: str,
+    ) -> JobDefinition:
+        """Return a job with one op and a config form; ``name`` is that of the command."""
+        return _config_job(self.names.shared(name), config, act, description, self.project)
+
+    def log_observation(
+        self, context: OpExecutionContext, dataflow: str, metadata: Mapping[str, Any]
+    ) -> None:
+        """Log metadata to the page of a dataflow's watermark."""
+        context.log_event(AssetObservation(self.names[dataflow].watermark, metadata=metadata))
 
 
-def config_job(
+def _config_job(
     name: str,
     config: type[Config],
     act: Callable[[OpExecutionContext, Any], None],
@@ -59,7 +83,7 @@ def config_job(
         try:
             act(context, config_values)
         except StrandlineError as error:
-            raise dagster_failure(error) from error
+            raise dagster_failure(error, project.env) from error
 
     step = op(name=f"{name}_step", description=description, out={})(_with_config(decide, config))
 

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from dagster import (
-    AssetObservation,
     Config,
     JobDefinition,
     MetadataValue,
@@ -20,20 +19,16 @@ from dagster import (
 from pydantic import Field
 
 from platform_assets.factory.answers import DeletedAnswer, FilesBelow, GoneAnswer
-from platform_assets.factory.config_jobs import config_job, log_lines, markdown_list
-from platform_assets.factory.dagster_names import watermark_key
-from platform_assets.project import Project
+from platform_assets.factory.config_jobs import ProjectJobs, log_lines, markdown_list
 from platform_assets.run_metadata import watermark_metadata
 from platform_assets.state_views import changes_between
 from platform_assets.words import stored_in_words
-from resources.dagster.run_options import RunOptions
 from resources.decisions.delete import forget_delete
 from resources.kinds import all_decisions as decisions
 from resources.kinds.all_decisions import DraftBuilder
 from resources.kinds.stream.flush import NothingWaits, flush
 from resources.kinds.stream.splits import merge_splits, remove_splits
 from resources.loop.loop import clock
-from resources.platform.platform import Platform
 from resources.watermarks.exporting import export_lines
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.quarantine_list import read_quarantine
@@ -257,71 +252,56 @@ _VIEWS: dict[str, tuple[type[ViewConfig], Callable[[WatermarkLog, Any], Any], st
 }
 
 
-def decision_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
+def decision_jobs(jobs: ProjectJobs) -> list[JobDefinition]:
     """Return a job for each decision and each view of a state, for all dataflows of the project."""
-
-    def decision_step(
-        build_draft: Callable[[Any], DraftBuilder],
-    ) -> Callable[[OpExecutionContext, Any], None]:
-        return lambda context, config: _preview_or_append(
-            context, config, build_draft(config), project, platform, options
-        )
-
-    def view_step(view: Callable[[WatermarkLog, Any], Any]) -> Callable[[OpExecutionContext, Any], None]:
-        return lambda context, config: _show_view(context, config, view, project, platform)
-
+    bodies = _DecisionJobs.of(jobs)
     return [
         *(
-            config_job(name, config, decision_step(build_draft), text, project)
+            jobs.job(name, config, partial(bodies.preview_or_append, build_draft), text)
             for name, (config, build_draft, text) in _DECISIONS.items()
         ),
         *(
-            config_job(name, config, view_step(view), text, project)
+            jobs.job(name, config, partial(bodies.show, view), text)
             for name, (config, view, text) in _VIEWS.items()
         ),
     ]
 
 
-def _preview_or_append(
-    context: OpExecutionContext,
-    config: DecisionConfig,
-    build_draft: DraftBuilder,
-    project: Project,
-    platform: Platform,
-    options: RunOptions,
-) -> None:
-    (flow,) = project.named([config.dataflow])
-    words = partial(stored_in_words, flow.kind)
-    try:
-        preview = decisions.preview(
-            platform, flow, build_draft, options.now or clock(), options.run_is_live, words
-        )
-    except NothingWaits as refusal:
-        context.log.info(refusal.message)
-        return
-    log_lines(context, [f"{flow.name}: {preview.draft.entry.why}", *preview.lines])
-    if not config.confirm:
-        context.log.warning("nothing was appended: set confirm to true to append this entry")
-        return
-    entry = decisions.decide(platform, flow, build_draft, config.reason, options.run_is_live)
-    context.log.info("entry %d appended", entry.number)
-    metadata = {
-        **watermark_metadata(entry, read_quarantine(platform.log, entry)),
-        "reason": config.reason,
-        "effect": MetadataValue.md(markdown_list(preview.lines)),
-    }
-    context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
+class _DecisionJobs(ProjectJobs):
+    """The bodies of the jobs of decisions and views."""
 
+    def preview_or_append(
+        self,
+        draft_builder: Callable[[Any], DraftBuilder],
+        context: OpExecutionContext,
+        config: DecisionConfig,
+    ) -> None:
+        (flow,) = self.project.named([config.dataflow])
+        platform, build_draft, run_is_live = self.platform, draft_builder(config), self.options.run_is_live
+        words = partial(stored_in_words, flow.kind)
+        try:
+            preview = decisions.preview(
+                platform, flow, build_draft, self.options.now or clock(), run_is_live, words
+            )
+        except NothingWaits as refusal:
+            context.log.info(refusal.message)
+            return
+        log_lines(context, [f"{flow.name}: {preview.draft.entry.why}", *preview.lines])
+        if not config.confirm:
+            context.log.warning("nothing was appended: set confirm to true to append this entry")
+            return
+        entry = decisions.decide(platform, flow, build_draft, config.reason, run_is_live)
+        context.log.info("entry %d appended", entry.number)
+        metadata = {
+            **watermark_metadata(entry, read_quarantine(platform.log, entry)),
+            "reason": config.reason,
+            "effect": MetadataValue.md(markdown_list(preview.lines)),
+        }
+        self.log_observation(context, flow.name, metadata)
 
-def _show_view(
-    context: OpExecutionContext,
-    config: ViewConfig,
-    view: Callable[[WatermarkLog, Any], Any],
-    project: Project,
-    platform: Platform,
-) -> None:
-    (flow,) = project.named([config.dataflow])
-    state = view(platform.log, config)
-    context.log_event(
-        AssetObservation(watermark_key(flow.name), metadata={"state": MetadataValue.json(state)})
-    )
+    def show(
+        self, view: Callable[[WatermarkLog, Any], Any], context: OpExecutionContext, config: ViewConfig
+    ) -> None:
+        (flow,) = self.project.named([config.dataflow])
+        state = view(self.platform.log, config)
+        self.log_observation(context, flow.name, {"state": MetadataValue.json(state)})

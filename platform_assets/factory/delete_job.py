@@ -5,19 +5,15 @@ Without ``confirm`` it only shows what would be deleted.
 
 from __future__ import annotations
 
-from dagster import AssetObservation, JobDefinition, MetadataValue, OpExecutionContext
+from dagster import JobDefinition, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from partitions.errors import ConfigurationError
-from platform_assets.factory.config_jobs import ProjectJobs, config_job, log_lines, markdown_list
-from platform_assets.factory.dagster_names import watermark_key
+from platform_assets.factory.config_jobs import ProjectJobs, log_lines, markdown_list
 from platform_assets.factory.decisions import DecisionConfig
-from platform_assets.project import Project
 from platform_assets.run_metadata import watermark_metadata
-from resources.dagster.run_options import RunOptions
 from resources.decisions.delete_downstream import DeleteOptions, delete_planned, plan_delete, purge_lines
 from resources.loop.loop import clock
-from resources.platform.platform import Platform
 from resources.watermarks.quarantine_list import read_quarantine
 
 
@@ -34,11 +30,10 @@ class DeleteConfig(DecisionConfig):
     confirm: bool = Field(default=False, description="Delete; otherwise only show what would be deleted.")
 
 
-def delete_job(project: Project, platform: Platform, options: RunOptions) -> JobDefinition:
+def delete_job(jobs: ProjectJobs) -> JobDefinition:
     """Return the job for all dataflows of the project."""
-    job = _DeleteJob(project, platform, options)
     text = "Delete rows in one commit, and keep them away: no later load brings them back."
-    return config_job("delete", DeleteConfig, job.delete, text, project)
+    return jobs.job("delete", DeleteConfig, _DeleteJob.of(jobs).delete, text)
 
 
 class _DeleteJob(ProjectJobs):
@@ -88,4 +83,4 @@ class _DeleteJob(ProjectJobs):
                 "effect": MetadataValue.md(markdown_list(lines)),
                 **({"purged": MetadataValue.json(purged[name])} if name in purged else {}),
             }
-            context.log_event(AssetObservation(watermark_key(name), metadata=metadata))
+            self.log_observation(context, name, metadata)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
 from partitions.instants import time_text
-from resources.dagster.io_managers import holder_of
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.run_holder import holder_of
+from resources.dagster.run_tags import RunTags
 from resources.loop import lease
 from resources.watermarks.holder import host_name, process_is_alive
 from resources.watermarks.log import WatermarkLog
@@ -61,18 +61,19 @@ RunRecords = Mapping[str, Sequence[RunRecord]]
 """By dataflow, the runs that Dagster lists as in flight."""
 
 
-def records_in_flight(instance: DagsterInstance, dataflows: Iterable[str]) -> RunRecords:
-    """Return the runs that Dagster lists as in flight for some dataflows, in one query."""
+def records_in_flight(instance: DagsterInstance, tags: RunTags, dataflows: Iterable[str]) -> RunRecords:
+    """Return the runs that Dagster lists as in flight for some dataflows of a project, in one query."""
     records: dict[str, list[RunRecord]] = defaultdict(list)
-    filters = RunsFilter(tags={DATAFLOW_TAG: sorted(dataflows)}, statuses=_STATUSES)
+    filters = RunsFilter(tags=tags.of_any(dataflows), statuses=_STATUSES)
     for record in instance.get_run_records(filters):
-        records[record.dagster_run.tags[DATAFLOW_TAG]].append(record)
+        records[tags.dataflow_of(record.dagster_run.tags)].append(record)
     return records
 
 
 def find_run_in_flight(
     instance: DagsterInstance,
     log: WatermarkLog,
+    tags: RunTags,
     dataflow: str,
     now: float,
     records: RunRecords | None = None,
@@ -85,13 +86,14 @@ def find_run_in_flight(
     Args:
         instance: the Dagster instance with the runs.
         log: the log with the leases.
+        tags: the tags of the project's runs.
         dataflow: the dataflow's name.
         now: epoch seconds.
         records: runs of the dataflow, and maybe of others; None queries Dagster.
         observed: the lease at the last tick; without it no lease counts as dead.
     """
     if records is None:
-        records = records_in_flight(instance, [dataflow])
+        records = records_in_flight(instance, tags, [dataflow])
     for record in records.get(dataflow, ()):
         busy, death = _judge_run(record, log, dataflow, now, observed or ObservedLease())
         if busy is not None:

@@ -9,17 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from dagster import AssetObservation, Config, JobDefinition, MetadataValue, OpExecutionContext
+from dagster import Config, JobDefinition, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from partitions.dataflow import Dataflow
 from platform_assets.factory.answers import GoneAnswer
-from platform_assets.factory.config_jobs import ProjectJobs, config_job, log_lines, markdown_list
-from platform_assets.factory.dagster_names import watermark_key
+from platform_assets.factory.config_jobs import ProjectJobs, log_lines, markdown_list
 from platform_assets.factory.decisions import DecisionConfig
-from platform_assets.project import Project
 from platform_assets.run_metadata import chunks_metadata, watermark_metadata
-from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.platform.platform import Platform
 from resources.replay.in_place import replay_in_place
@@ -73,27 +70,20 @@ class EndReplayConfig(DecisionConfig):
     confirm: bool = Field(default=False, description="Do it; otherwise only show what would be done.")
 
 
-def isolated_replay_jobs(project: Project, platform: Platform, options: RunOptions) -> list[JobDefinition]:
+def isolated_replay_jobs(jobs: ProjectJobs) -> list[JobDefinition]:
     """Return the jobs ``replay``, ``promote`` and ``drop`` for all dataflows of the project."""
-    jobs = _ReplayJobs(project, platform, options)
+    bodies = _ReplayJobs.of(jobs)
     return [
-        config_job(
-            "replay",
-            ReplayConfig,
-            jobs.replay,
-            "Read a range again, in place or into an isolated table.",
-            project,
+        jobs.job(
+            "replay", ReplayConfig, bodies.replay, "Read a range again, in place or into an isolated table."
         ),
-        config_job(
+        jobs.job(
             "promote",
             EndReplayConfig,
-            jobs.promote,
+            bodies.promote,
             "Promote an isolated replay: put its rows in place of the live table's.",
-            project,
         ),
-        config_job(
-            "drop", EndReplayConfig, jobs.drop, "Remove an isolated replay, its table and its log.", project
-        ),
+        jobs.job("drop", EndReplayConfig, bodies.drop, "Remove an isolated replay, its table and its log."),
     ]
 
 
@@ -125,13 +115,13 @@ class _ReplayJobs(ProjectJobs):
             run_is_live=self.options.run_is_live,
             hold_wait=self.options.hold_wait,
             observer=lambda step, line: context.log.info("%s: %s", step, line),
-            on_progress=lambda reports: _log_chunks(context, flow, reports),
+            on_progress=lambda reports: self.log_observation(context, flow.name, chunks_metadata(reports)),
         )
         if result.outcome.error is not None:
             raise result.outcome.error
 
     def promote(self, context: OpExecutionContext, config: EndReplayConfig) -> None:
-        flow, lines = self._preview(context, config, preview_promote)
+        flow, lines = self._preview(context, config, "promote", preview_promote)
         if not config.confirm:
             return
         result = promote_replay(
@@ -146,45 +136,40 @@ class _ReplayJobs(ProjectJobs):
             hold_wait=self.options.hold_wait,
         )
         quarantine = read_quarantine(self.platform.log, result.entry)
-        _log_result(context, flow, config, lines, watermark_metadata(result.entry, quarantine))
+        self._log_result(context, flow, config, lines, watermark_metadata(result.entry, quarantine))
 
     def drop(self, context: OpExecutionContext, config: EndReplayConfig) -> None:
-        flow, lines = self._preview(context, config, preview_drop)
+        flow, lines = self._preview(context, config, "drop", preview_drop)
         if not config.confirm:
             return
         run_is_live = self.options.run_is_live
         drop_replay(self.platform, flow, config.table, config.reason, self._now, run_is_live=run_is_live)
         context.log.info("the replay into %s is removed", config.table)
-        _log_result(context, flow, config, lines, {})
+        self._log_result(context, flow, config, lines, {})
 
     @property
     def _now(self) -> datetime:
         return self.options.now or clock()
 
     def _preview(
-        self, context: OpExecutionContext, config: EndReplayConfig, preview: Preview
+        self, context: OpExecutionContext, config: EndReplayConfig, command: str, preview: Preview
     ) -> tuple[Dataflow, Sequence[str]]:
         """Log what a job would do; return the dataflow and the lines."""
         (flow,) = self.project.named([config.dataflow])
         lines = preview(self.platform, flow, config.table)
-        log_lines(context, [f"{flow.name}: {context.job_name} {config.table}", *lines])
+        log_lines(context, [f"{flow.name}: {command} {config.table}", *lines])
         if not config.confirm:
             context.log.warning("nothing was done: set confirm to true to do it")
         return flow, lines
 
-
-def _log_chunks(context: OpExecutionContext, flow: Dataflow, reports: Sequence[Mapping[str, Any]]) -> None:
-    """Log the present state of the chunks to the watermark's page."""
-    context.log_event(AssetObservation(watermark_key(flow.name), metadata=chunks_metadata(reports)))
-
-
-def _log_result(
-    context: OpExecutionContext,
-    flow: Dataflow,
-    config: EndReplayConfig,
-    lines: Sequence[str],
-    metadata: Mapping[str, Any],
-) -> None:
-    """Log what was done, and why, to the watermark's page."""
-    metadata = {**metadata, "reason": config.reason, "effect": MetadataValue.md(markdown_list(lines))}
-    context.log_event(AssetObservation(watermark_key(flow.name), metadata=metadata))
+    def _log_result(
+        self,
+        context: OpExecutionContext,
+        flow: Dataflow,
+        config: EndReplayConfig,
+        lines: Sequence[str],
+        metadata: Mapping[str, Any],
+    ) -> None:
+        """Log what was done, and why, to the watermark's page."""
+        effect = MetadataValue.md(markdown_list(lines))
+        self.log_observation(context, flow.name, {**metadata, "reason": config.reason, "effect": effect})

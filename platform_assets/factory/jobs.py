@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from dagster import AssetCheckKey, AssetSelection, define_asset_job, in_process_executor
+from dagster import AssetCheckKey, AssetSelection, in_process_executor
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.dagster_names import asset_key, table_key, watermark_key
+from platform_assets.dagster_internals import JobOfOwnAssets
 from platform_assets.factory.kinds import definitions_of
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.names import DagsterDataflowNames
 
 
-def job_name(name: str) -> str:
+def job_name(names: DagsterDataflowNames) -> str:
     """Return the name of a dataflow's job."""
-    return f"load_{name}"
+    return names.job("load")
 
 
-def dataflow_job(dataflow: Dataflow) -> Any:
+def loading_jobs(names: DagsterDataflowNames) -> Sequence[str]:
+    """Return the names of a dataflow's jobs that load its table, whatever its kind."""
+    return job_name(names), names.job("late")
+
+
+def dataflow_job(dataflow: Dataflow, names: DagsterDataflowNames) -> JobOfOwnAssets:
     """Return the job of a dataflow's assets and of the checks that its runs evaluate.
 
-    The operator requests the other checks.
+    These are the dataflow's own and those that a user's code defines. The operator requests the other checks.
     """
-    side_tables = map(asset_key, dataflow.tables_beside)
-    assets = AssetSelection.assets(table_key(dataflow), *side_tables, watermark_key(dataflow.name))
-    return define_asset_job(
-        job_name(dataflow.name),
-        assets - _requested_checks(dataflow),
-        tags={DATAFLOW_TAG: dataflow.name},
+    return JobOfOwnAssets.of(
+        job_name(names),
+        [*names.keys.tables.values(), names.watermark],
+        _requested_checks(dataflow, names),
+        tags={**dataflow.run_tags, **names.run_tags},
         description=f"Loads new data of {dataflow.name}.",
-        executor_def=in_process_executor,
+        executor=in_process_executor,
     )
 
 
-def _requested_checks(dataflow: Dataflow) -> AssetSelection:
+def _requested_checks(dataflow: Dataflow, names: DagsterDataflowNames) -> AssetSelection:
     checks = definitions_of(dataflow).table_checks(dataflow)
-    keys = (AssetCheckKey(table_key(dataflow), check.name) for check in checks if not check.with_runs)
+    keys = (AssetCheckKey(names.table, check.name) for check in checks if not check.with_runs)
     return AssetSelection.checks(*keys)

@@ -19,9 +19,9 @@ from dagster import (
 
 from partitions.dataflow import Dataflow, maintenance_periods
 from partitions.errors import StrandlineError
-from platform_assets.factory.dagster_names import table_key
 from platform_assets.factory.default_status import default_schedule_status
 from resources.dagster.io_managers import dagster_failure
+from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_options import RunOptions
 from resources.decisions.maintenance import due_tasks, maintain
 from resources.loop.holder_wait import HolderPolicy
@@ -38,24 +38,26 @@ _HOURLY = "17 * * * *"
 """Once an hour, off the full hour when most schedules start."""
 
 
-def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
+def maintenance_job(
+    dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, options: RunOptions
+) -> JobDefinition:
     """Return a job that does all maintenance tasks of a dataflow, or those in its config, due or not."""
     tasks = tuple(maintenance_periods(dataflow))
     description = f"Maintains the table of {dataflow.name}: {' and '.join(tasks)}."
 
-    @op(name=f"maintain_{dataflow.name}_step", description=description, config_schema=_CONFIG)
+    @op(name=_step_name(names), description=description, config_schema=_CONFIG)
     def step(context: OpExecutionContext) -> None:
         chosen_tasks = [task for task in tasks if task in (context.op_config.get("tasks") or tasks)]
         patience = HolderPolicy(options.hold_wait, options.run_is_live)
         try:
             result = maintain(platform.loading([dataflow]), dataflow, chosen_tasks, patience)
         except StrandlineError as error:
-            raise dagster_failure(error) from error
+            raise dagster_failure(error, platform.env) from error
         for name, count in result.as_json().items():
             context.log.info("%s: %s", name, count)
-        context.log_event(AssetObservation(table_key(dataflow), metadata=result.as_json()))
+        context.log_event(AssetObservation(names.table, metadata=result.as_json()))
 
-    @job(name=f"maintain_{dataflow.name}", description=description, executor_def=in_process_executor)
+    @job(name=names.job("maintain"), description=description, executor_def=in_process_executor)
     def run() -> None:
         step()
 
@@ -63,12 +65,12 @@ def maintenance_job(dataflow: Dataflow, platform: Platform, options: RunOptions)
 
 
 def maintenance_schedule(
-    dataflow: Dataflow, platform: Platform, job_to_run: JobDefinition
+    dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, job_to_run: JobDefinition
 ) -> ScheduleDefinition:
     """Return a schedule that requests the job for the due tasks."""
 
     @schedule(
-        name=f"{dataflow.name}_maintenance",
+        name=names.trigger("maintenance"),
         job=job_to_run,
         cron_schedule=_HOURLY,
         default_status=default_schedule_status(),
@@ -78,7 +80,10 @@ def maintenance_schedule(
         tasks = due_tasks(platform, dataflow, context.scheduled_execution_time.astimezone(UTC))
         if not tasks:
             return SkipReason("nothing is due")
-        step = f"maintain_{dataflow.name}_step"
-        return RunRequest(run_config={"ops": {step: {"config": {"tasks": list(tasks)}}}})
+        return RunRequest(run_config={"ops": {_step_name(names): {"config": {"tasks": list(tasks)}}}})
 
     return due
+
+
+def _step_name(names: DagsterDataflowNames) -> str:
+    return f"{names.job('maintain')}_step"

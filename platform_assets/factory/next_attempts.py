@@ -6,33 +6,35 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from dagster import AssetCheckEvaluation, DagsterInstance
-from dagster._core.scheduler.instigation import InstigatorStatus
 
-from partitions.dataflow import Dataflow
+from platform_assets.dagster_internals import is_turned_off
 from platform_assets.factory.asset_checks import NEXT_ATTEMPT, up_to_date_key
 from platform_assets.why_now import NextRun
+from resources.dagster.names import DagsterDataflowNames
 
 
-def with_sensors(next_run: NextRun, dagster: DagsterInstance, dataflow: Dataflow, now: datetime) -> NextRun:
+def with_sensors(
+    next_run: NextRun, dagster: DagsterInstance, names: DagsterDataflowNames, now: datetime
+) -> NextRun:
     """Return what Dagster's sensors add about the next run.
 
     Args:
         next_run: what a look at the source says.
         dagster: the instance with the reports and states of sensors.
-        dataflow: the definition.
+        names: the dataflow's names.
         now: the clock, aware; a time before it is over.
     """
-    at = _reported_attempt(dagster, dataflow)
+    at = _reported_attempt(dagster, names)
     return replace(
         next_run,
         tried_at=at.isoformat(timespec="seconds") if at is not None and at > now else None,
-        idle_sensors=_idle_sensors(dagster, dataflow.name),
+        idle_sensors=_idle_sensors(dagster, names),
     )
 
 
-def _reported_attempt(dagster: DagsterInstance, dataflow: Dataflow) -> datetime | None:
+def _reported_attempt(dagster: DagsterInstance, names: DagsterDataflowNames) -> datetime | None:
     """Return the time of the next attempt by the newest result of ``up_to_date``; None if it has none."""
-    record = dagster.get_latest_asset_check_evaluation_record(up_to_date_key(dataflow))
+    record = dagster.get_latest_asset_check_evaluation_record(up_to_date_key(names))
     event = record.event.dagster_event if record and record.event else None
     if event is None or not isinstance(event.event_specific_data, AssetCheckEvaluation):
         return None
@@ -40,13 +42,13 @@ def _reported_attempt(dagster: DagsterInstance, dataflow: Dataflow) -> datetime 
     return datetime.fromtimestamp(float(at.value), UTC) if at is not None else None  # type: ignore[arg-type]
 
 
-def _idle_sensors(dagster: DagsterInstance, dataflow: str) -> list[str]:
+def _idle_sensors(dagster: DagsterInstance, names: DagsterDataflowNames) -> list[str]:
     """Return the sensors of a dataflow that somebody has turned off, by name."""
     states = dagster.all_instigator_state()
     return sorted(
         {
             state.instigator_name
             for state in states
-            if state.status == InstigatorStatus.STOPPED and state.instigator_name.startswith(f"{dataflow}_")
+            if is_turned_off(state) and names.is_trigger(state.instigator_name)
         }
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from dagster import (
     DagsterInstance,
+    RunRequest,
     ScheduleDefinition,
     ScheduleEvaluationContext,
     SkipReason,
@@ -20,12 +21,14 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from platform_assets.factory.default_status import default_schedule_status
 from platform_assets.factory.in_flight import find_run_in_flight
+from resources.dagster.names import DagsterDataflowNames
 from resources.platform.platform import Platform
 
 
 def build_schedule(
     dataflow: Dataflow,
     platform: Platform,
+    names: DagsterDataflowNames,
     job: Any,
     timezone: str,
     description: str,
@@ -36,6 +39,7 @@ def build_schedule(
     Args:
         dataflow: the definition; ``schedule`` is its cron text.
         platform: the resources.
+        names: the dataflow's names.
         job: the job to run.
         timezone: the zone of the cron text.
         description: for people.
@@ -43,7 +47,7 @@ def build_schedule(
     """
 
     @schedule(
-        name=f"{dataflow.name}_schedule",
+        name=names.trigger("schedule"),
         job=job,
         cron_schedule=dataflow.schedule or "",
         execution_timezone=timezone,
@@ -52,7 +56,20 @@ def build_schedule(
     )
     def due(context: ScheduleEvaluationContext) -> Any:
         now = context.scheduled_execution_time.astimezone(UTC)
-        busy = find_run_in_flight(context.instance, platform.log, dataflow.name, now.timestamp())
+        busy = find_run_in_flight(context.instance, platform.log, names.tags, dataflow.name, now.timestamp())
         return SkipReason(busy.reason) if busy is not None else requests(context.instance, now)
 
     return due
+
+
+def load_schedule(
+    dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, job: Any
+) -> ScheduleDefinition:
+    """Return a schedule that requests a run at each of its times, in the watermark's zone."""
+
+    def requests(_: DagsterInstance, now: datetime) -> RunRequest:
+        return names.run_request(f"{dataflow.name}:{now.isoformat()}")
+
+    description = f"Requests a run of {dataflow.name}."
+    zone = dataflow.watermark.zone_name
+    return build_schedule(dataflow, platform, names, job, zone, description, requests)

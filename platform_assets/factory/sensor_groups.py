@@ -29,6 +29,7 @@ from partitions.plan import pluralize
 from platform_assets.factory.default_status import default_sensor_status
 from platform_assets.factory.in_flight import RunRecords, records_in_flight
 from platform_assets.factory.sensors import DataflowSensor
+from resources.dagster.names import DagsterNames
 
 MAX_SINGLE, GROUP_SIZE = 100, 50
 """The most dataflows with a sensor of their own, and the most dataflows in a group."""
@@ -45,7 +46,7 @@ _FRESH = 5.0
 _NAMED = 3
 
 
-def group_sensors(sensors: Iterable[SensorDefinition]) -> list[SensorDefinition]:
+def group_sensors(sensors: Iterable[SensorDefinition], names: DagsterNames) -> list[SensorDefinition]:
     """Return the sensors, or, above a hundred dataflows, groups of sensors that do the same."""
     all_sensors = list(sensors)
     dataflow_sensors = [sensor for sensor in all_sensors if isinstance(sensor, DataflowSensor)]
@@ -56,7 +57,7 @@ def group_sensors(sensors: Iterable[SensorDefinition]) -> list[SensorDefinition]
         by_name[sensor.shell.name].append(sensor)
     other_sensors = [sensor for sensor in all_sensors if not isinstance(sensor, DataflowSensor)]
     return other_sensors + [
-        _group(f"strandline_{name}_{1 + start // GROUP_SIZE}", members[start : start + GROUP_SIZE])
+        _group(names.shared(f"{name}_{1 + start // GROUP_SIZE}"), members[start : start + GROUP_SIZE])
         for name, members in by_name.items()
         for start in range(0, len(members), GROUP_SIZE)
     ]
@@ -111,13 +112,14 @@ class _RunsInFlight:
     """
 
     def __init__(self, instance: DagsterInstance, members: Sequence[DataflowSensor]) -> None:
-        self._instance, self._names = instance, {name for member in members for name in member.watched}
+        self._instance, self._tags = instance, members[0].names.tags
+        self._watched = {name for member in members for name in member.watched}
         self._records: RunRecords = {}
         self._read_at = -math.inf
 
     def in_flight(self) -> RunRecords:
         if time.monotonic() - self._read_at > _FRESH:
-            self._records = records_in_flight(self._instance, self._names)
+            self._records = records_in_flight(self._instance, self._tags, self._watched)
             self._read_at = time.monotonic()
         return self._records
 

@@ -7,21 +7,14 @@ What a sensor checks, and what it requests, belongs to its kind (``platform_asse
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from dagster import (
-    AddDynamicPartitionsRequest,
-    AssetCheckEvaluation,
-    AssetObservation,
     DagsterInstance,
-    MetadataValue,
-    RunRequest,
     SensorDefinition,
     SensorEvaluationContext,
     SensorResult,
@@ -29,19 +22,8 @@ from dagster import (
 )
 
 from partitions.dataflow import Dataflow
-from partitions.errors import StrandlineError
-from platform_assets.factory.asset_checks import (
-    NEXT_ATTEMPT,
-    failed_look_evaluation,
-    failing_text,
-    nothing_new_text,
-    reported_part,
-    up_to_date_evaluation,
-    up_to_date_key,
-    why_metadata,
-)
+from partitions.errors import ProviderError, StrandlineError
 from platform_assets.factory.cursor import SensorCursor
-from platform_assets.factory.dagster_names import table_key
 from platform_assets.factory.default_status import default_sensor_status
 from platform_assets.factory.in_flight import (
     ObservedLease,
@@ -50,82 +32,18 @@ from platform_assets.factory.in_flight import (
     find_run_in_flight,
     records_in_flight,
 )
-from platform_assets.factory.last_reported import LastReported
-from platform_assets.run_metadata import error_metadata
-from resources.notes.last_run import Attempt, last_attempt, noted_look
+from platform_assets.factory.look_reports import LookReports, pause_events
+from platform_assets.factory.noted_names import note_names
+from platform_assets.factory.outside_loads import OutsideLoads
+from platform_assets.factory.ticks import Clock, NoWork, Tick, Work
+from resources.dagster.names import DagsterDataflowNames
+from resources.kinds.window.partitions import WindowAssetPartitions
+from resources.notes.last_run import look_without_note, noted_look
 from resources.platform.platform import Platform
-from resources.watermarks.entry import NO_PROGRESS, Entry, Why
 from resources.watermarks.log import WatermarkLog
-
-Clock = Callable[[], float]
-"""A function that returns epoch seconds."""
 
 _MAX_ENTRIES = 100
 """The most entries to read in search of the newest entry with progress; from tick to tick only new entries are read."""
-
-
-@dataclass(frozen=True)
-class Tick:
-    """One evaluation of a sensor.
-
-    Attributes:
-        instance: the Dagster instance.
-        seconds: epoch seconds of the sensor's clock.
-        resume: where the listing of the last tick ran out of its budget, or "".
-        handled: the changes of upstream tables that need no further run, or "".
-    """
-
-    instance: DagsterInstance
-    seconds: float
-    resume: str = ""
-    handled: str = ""
-
-    @property
-    def now(self) -> datetime:
-        """Return the time of the tick, in UTC."""
-        return datetime.fromtimestamp(self.seconds, UTC)
-
-
-@dataclass(frozen=True)
-class NoWork:
-    """A tick that requests nothing.
-
-    Attributes:
-        why: for people.
-        resume: where the next tick's listing continues, or "".
-        handled: the changes of upstream tables that need no further run, or "".
-        events: what the tick reports.
-    """
-
-    why: str
-    resume: str = ""
-    handled: str = ""
-    events: Sequence[Any] = ()
-
-
-@dataclass(frozen=True)
-class Work:
-    """The work that a tick has found.
-
-    Attributes:
-        entry: the newest entry.
-        digest: identifies the work: see :func:`digest`.
-        requests: returns the runs of an attempt, given a text that no other attempt has: Dagster runs a
-        key only once, even if the run fails.
-        new_keys: partitions to add to Dagster first.
-        events: what the tick reports.
-        no_progress: the reasons of entries that are no progress with this work.
-        unfinished: the skip reason during the pause after an attempt, formatted with its number and the
-        seconds left.
-    """
-
-    entry: Entry | None
-    digest: str
-    requests: Callable[[str], Sequence[RunRequest]]
-    new_keys: Sequence[AddDynamicPartitionsRequest] = ()
-    events: Sequence[Any] = ()
-    no_progress: frozenset[Why] = NO_PROGRESS
-    unfinished: str = "attempt {} did not commit; the next one is in {} s"
 
 
 @dataclass(frozen=True)
@@ -139,6 +57,8 @@ class SensorShell:
         clock: returns epoch seconds.
         has_fixed_interval: whether ``interval`` holds whatever the project sets.
         reports_up_to_date: whether it searches for all new data, and reports the check ``up_to_date``.
+        partitions: the dataflow's partitions; None if it has none.
+        shows_outside_loads: whether it shows loads that no run of this Dagster has made.
     """
 
     name: str
@@ -147,22 +67,46 @@ class SensorShell:
     clock: Clock = time.time
     has_fixed_interval: bool = False
     reports_up_to_date: bool = True
+    partitions: WindowAssetPartitions | None = None
+    shows_outside_loads: bool = True
 
     def build(
-        self, dataflow: Dataflow, platform: Platform, job: Any, find_work: Callable[[Tick], NoWork | Work]
+        self,
+        dataflow: Dataflow,
+        platform: Platform,
+        names: DagsterDataflowNames,
+        job: Any,
+        find_work: Callable[[Tick], NoWork | Work],
     ) -> DataflowSensor:
         """Return the sensor that requests runs of ``job`` for the work that ``find_work`` returns.
 
         An exception of ``find_work`` fails the tick.
         """
-        reports = _LookReports(dataflow, platform, self._interval(platform))
+        reports = LookReports(dataflow, platform, names, self._interval(platform))
+        outside_loads = OutsideLoads(dataflow, platform, names, self.partitions)
         upstream = (
             platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
         )
 
         def evaluate(instance: DagsterInstance, text: str | None, records: RunRecords) -> SensorResult:
-            cursor, seconds = SensorCursor.read(text), self.clock()
-            busy = find_run_in_flight(instance, platform.log, dataflow.name, seconds, records, cursor.lease)
+            note_names(instance, platform, names.project)
+            if self.shows_outside_loads:
+                outside_loads.show(instance)
+            seconds = self.clock()
+            try:
+                return find_requests(instance, text, records, seconds)
+            except ProviderError as error:
+                if self.reports_up_to_date:
+                    reports.report_failure(instance, seconds, look_without_note(error))
+                raise
+
+        def find_requests(
+            instance: DagsterInstance, text: str | None, records: RunRecords, seconds: float
+        ) -> SensorResult:
+            cursor = SensorCursor.read(text)
+            busy = find_run_in_flight(
+                instance, platform.log, names.tags, dataflow.name, seconds, records, cursor.lease
+            )
             if busy is not None:
                 return _skip(busy.reason, replace(cursor, lease=busy.lease))
             awaited = _runs_to_await(
@@ -188,10 +132,10 @@ class SensorShell:
                 return _skip(work.why, next_cursor, [*work.events, *evaluations])
             reports.forget()  # the run reports the check
             progress = _newest_progress(platform.log, dataflow.name, cursor, work)
-            return _request_runs(dataflow, platform, cursor, work, progress, this_tick)
+            return _request_runs(dataflow, platform, names, cursor, work, progress, this_tick)
 
         shell, watched = replace(self, interval=self._interval(platform)), {dataflow.name, *upstream}
-        return DataflowSensor(shell, dataflow.name, watched, job, evaluate)
+        return DataflowSensor(shell, names, watched, job, evaluate)
 
     def _interval(self, platform: Platform) -> int:
         """Return the seconds between ticks: the project's, or else the sensor's own or fixed ones."""
@@ -201,37 +145,6 @@ class SensorShell:
             if project_interval is None or self.has_fixed_interval
             else int(project_interval.total_seconds())
         )
-
-
-class _LookReports:
-    """Reports the check ``up_to_date`` of a table by the looks of its sensor: changes, and once a day."""
-
-    def __init__(self, dataflow: Dataflow, platform: Platform, interval: int) -> None:
-        self._dataflow, self._platform, self._interval = dataflow, platform, interval
-        self._last = LastReported(
-            up_to_date_key(dataflow), lambda evaluation: reported_part(evaluation.description)
-        )
-
-    def of_nothing_new(
-        self, instance: DagsterInstance, seconds: float, no_work: NoWork
-    ) -> Sequence[AssetCheckEvaluation]:
-        """Return the result of a look that found nothing; nothing if it was reported already."""
-        text = nothing_new_text(no_work.why)
-        if not self._last.should_report(instance, reported_part(text), seconds):
-            return []
-        why = why_metadata(self._platform, self._dataflow, datetime.fromtimestamp(seconds, UTC))
-        return [up_to_date_evaluation(self._dataflow, text, why, passed=True)]
-
-    def report_failure(self, instance: DagsterInstance, seconds: float, look: Attempt) -> None:
-        """Report a look that failed. Its tick fails, too, and a tick that fails has no events of its own."""
-        if self._last.should_report(instance, reported_part(failing_text(look)), seconds):
-            next_look = datetime.fromtimestamp(seconds + self._interval, UTC)
-            why = why_metadata(self._platform, self._dataflow, datetime.fromtimestamp(seconds, UTC))
-            instance.report_runless_asset_event(failed_look_evaluation(self._dataflow, look, next_look, why))
-
-    def forget(self) -> None:
-        """Report the next look whatever it finds: a run reports the check, too."""
-        self._last.forget()
 
 
 def _find_work_or_wait(
@@ -267,23 +180,28 @@ class DataflowSensor(SensorDefinition):
 
     Attributes:
         shell: its name, without the dataflow's, and its interval.
-        dataflow: the dataflow's name.
+        names: the dataflow's names.
         watched: the dataflows whose runs in flight an evaluation needs.
         evaluate: one evaluation.
     """
 
     def __init__(
-        self, shell: SensorShell, dataflow: str, watched: Collection[str], job: Any, evaluate: Evaluate
+        self,
+        shell: SensorShell,
+        names: DagsterDataflowNames,
+        watched: Collection[str],
+        job: Any,
+        evaluate: Evaluate,
     ) -> None:
         """Create a running sensor."""
-        self.shell, self.dataflow, self.watched, self.evaluate = shell, dataflow, watched, evaluate
+        self.shell, self.names, self.watched, self.evaluate = shell, names, watched, evaluate
 
         def tick(context: SensorEvaluationContext) -> SensorResult:
-            records = records_in_flight(context.instance, watched)
+            records = records_in_flight(context.instance, names.tags, watched)
             return evaluate(context.instance, context.cursor, records)
 
         super().__init__(
-            name=f"{dataflow}_{shell.name}",
+            name=names.trigger(shell.name),
             job=job,
             minimum_interval_seconds=shell.interval,
             default_status=default_sensor_status(),
@@ -291,10 +209,10 @@ class DataflowSensor(SensorDefinition):
             evaluation_fn=tick,
         )
 
-
-def digest(*parts: object) -> str:
-    """Return a short text that identifies some work."""
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    @property
+    def dataflow(self) -> str:
+        """The dataflow's name."""
+        return self.names.dataflow
 
 
 def _runs_to_await(runs: Mapping[str, str], cursor: SensorCursor) -> Mapping[str, str]:
@@ -303,7 +221,13 @@ def _runs_to_await(runs: Mapping[str, str], cursor: SensorCursor) -> Mapping[str
 
 
 def _request_runs(
-    dataflow: Dataflow, platform: Platform, cursor: SensorCursor, work: Work, progress: str, tick: Tick
+    dataflow: Dataflow,
+    platform: Platform,
+    names: DagsterDataflowNames,
+    cursor: SensorCursor,
+    work: Work,
+    progress: str,
+    tick: Tick,
 ) -> SensorResult:
     """Return the request for runs, or a skip during the pause after the last attempt."""
     number = work.entry.number if work.entry else 0
@@ -312,8 +236,10 @@ def _request_runs(
     if seconds_left > 0:
         reason = work.unfinished.format(cursor.attempts.count, int(seconds_left))
         is_reported = cursor.paused == cursor.attempts.name
-        pause_events = () if is_reported else _pause_events(dataflow, platform, reason, tick, seconds_left)
-        return _skip(reason, replace(cursor, paused=cursor.attempts.name), [*work.events, *pause_events])
+        pause_reports = (
+            () if is_reported else pause_events(dataflow, platform, names, reason, tick, seconds_left)
+        )
+        return _skip(reason, replace(cursor, paused=cursor.attempts.name), [*work.events, *pause_reports])
     next_attempt = cursor.attempts.next(progress, work.digest, tick.seconds)
     requests = list(work.requests(next_attempt.name))
     return SensorResult(
@@ -325,30 +251,6 @@ def _request_runs(
         dynamic_partitions_requests=list(work.new_keys),
         asset_events=work.events,
     )
-
-
-def _pause_events(
-    dataflow: Dataflow, platform: Platform, reason: str, tick: Tick, seconds_left: float
-) -> Sequence[Any]:
-    """Return the events that show on the table's page why nothing runs; called once for each pause.
-
-    They include the error of the last attempt and the time of the next one.
-    """
-    until = datetime.fromtimestamp(tick.seconds + seconds_left, UTC)
-    metadata: dict[str, Any] = {
-        "why_nothing_runs": reason,
-        NEXT_ATTEMPT: MetadataValue.timestamp(until),
-    }
-    attempt = last_attempt(platform.log, dataflow.name)
-    if attempt is not None and attempt.error is not None:
-        metadata |= error_metadata(attempt.error["message"], attempt.error["choices"])
-        metadata |= {"failing_since": attempt.failing_since} if attempt.failing_since else {}
-    why = {
-        NEXT_ATTEMPT: MetadataValue.timestamp(until),
-        **why_metadata(platform, dataflow, tick.now),
-    }
-    waits = up_to_date_evaluation(dataflow, f"New data waits: {reason}", why, passed=False)
-    return AssetObservation(table_key(dataflow), metadata=metadata), waits
 
 
 def _skip(reason: str, cursor: SensorCursor, events: Sequence[Any] = ()) -> SensorResult:

@@ -15,8 +15,12 @@ from dagster import DagsterInstance, RunRequest, RunsFilter, SensorDefinition
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
-from resources.dagster.unreported_entries import DATAFLOW_TAG, HIDDEN
+from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
+from resources.dagster.names import DagsterDataflowNames
+from resources.dagster.run_tags import HIDDEN
+from resources.kinds.window.partitions import WindowAssetPartitions
+from resources.notes.last_run import AttemptNote
 from resources.platform.platform import Platform
 from resources.tables.contract.commits import Version
 from resources.tables.registry import find_table
@@ -44,45 +48,55 @@ def has_upstream(dataflow: Dataflow, platform: Platform) -> bool:
 def upstream_sensor(
     dataflow: Dataflow,
     platform: Platform,
+    names: DagsterDataflowNames,
     job: Any,
     find_due_work: Callable[[Tick], NoWork | Work],
     clock: Clock = time.time,
     *,
     is_only_sensor: bool = False,
     is_due_anyway: Callable[[Tick], bool] = lambda _: False,
+    partitions: WindowAssetPartitions | None = None,
 ) -> SensorDefinition:
     """Return a sensor that requests runs of ``job`` once a table that the dataflow reads has changed.
 
     Args:
         dataflow: the definition.
         platform: the resources.
+        names: the dataflow's names.
         job: the job to run.
         find_due_work: returns all that is due, whether or not it would start a run by itself.
         clock: returns epoch seconds.
         is_only_sensor: whether no other sensor searches for new data.
         is_due_anyway: returns whether something is due although no table has changed.
+        partitions: the dataflow's partitions; None if it has none.
     """
     tables = _UpstreamTables(dataflow, platform)
 
     def find_work(tick: Tick) -> NoWork | Work:
         versions = tables.newest_loads()
         changes = digest(sorted(versions.items()))
-        if is_due_anyway(tick):
+        if is_due_anyway(tick) or (is_only_sensor and _waits_for_source(platform.log, dataflow.name)):
             return find_due_work(tick)
         if not versions or changes == tick.handled:
             return NoWork("no table that it reads has changed", handled=tick.handled)
-        if _have_been_read(tick.instance, platform.log, dataflow, changes):
+        if _have_been_read(tick.instance, platform.log, names, changes):
             return NoWork("a run has already read these changes of upstream tables", handled=changes)
         work = find_due_work(tick)
         if isinstance(work, NoWork):
             return replace(work, handled=changes)
         return replace(work, digest=changes, requests=_with_digest_tag(work, changes))
 
-    names = ", ".join(platform.lineage.upstream_tables(dataflow))
-    description = f"Requests a run of {dataflow.name} when {names} changes."
-    return SensorShell("upstream", description, clock=clock, reports_up_to_date=is_only_sensor).build(
-        dataflow, platform, job, find_work
+    read = ", ".join(platform.lineage.upstream_tables(dataflow))
+    description = f"Requests a run of {dataflow.name} when {read} changes."
+    shell = SensorShell(
+        "upstream", description, clock=clock, reports_up_to_date=is_only_sensor, partitions=partitions
     )
+    return shell.build(dataflow, platform, names, job, find_work)
+
+
+def _waits_for_source(log: WatermarkLog, dataflow: str) -> bool:
+    """Return whether the last attempt could not read the source: then only a look at it ends the failure."""
+    return AttemptNote.read(log, dataflow).waits_for_source
 
 
 class _UpstreamTables:
@@ -138,20 +152,22 @@ def _has_loaded(entry: Entry) -> bool:
     return entry.why in LOADS and bool(entry.rows or entry.work_units)
 
 
-def _have_been_read(instance: DagsterInstance, log: WatermarkLog, dataflow: Dataflow, changes: str) -> bool:
+def _have_been_read(
+    instance: DagsterInstance, log: WatermarkLog, names: DagsterDataflowNames, changes: str
+) -> bool:
     """Return whether the newest attempt to read some changes has succeeded or loaded something.
 
     The dataflow's other sensors retry the failed part of a run that has loaded something, after their own
     pauses: a work unit that always fails must not make all others be read again.
     """
-    filters = RunsFilter(tags={DATAFLOW_TAG: dataflow.name, CHANGES_TAG: changes})
+    filters = RunsFilter(tags={**names.run_tags, CHANGES_TAG: changes})
     runs = [record.dagster_run for record in instance.get_run_records(filters, limit=_RUNS)]
     if not runs:
         return False
     newest = runs[0].tags.get(_ATTEMPT_TAG)
     failed = {run.run_id for run in runs if run.tags.get(_ATTEMPT_TAG) == newest and not run.is_success}
     if failed:
-        failed -= {entry.run_id for entry in log.history(dataflow.name, _MAX_ENTRIES) if entry.why in LOADS}
+        failed -= {entry.run_id for entry in log.history(names.dataflow, _MAX_ENTRIES) if entry.why in LOADS}
     return not failed
 
 

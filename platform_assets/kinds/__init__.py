@@ -14,13 +14,20 @@ from typing import TypeVar
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from platform_assets.kinds.column.profile import ColumnProfile
+from platform_assets.kinds.offset.profile import OffsetProfile
 from platform_assets.kinds.path.profile import PathProfile
 from platform_assets.kinds.profile import KindProfile
 from platform_assets.kinds.stream.profile import StreamProfile
 from platform_assets.kinds.window.profile import WindowProfile
 
 PROFILES: Mapping[str, KindProfile] = MappingProxyType(
-    {"path": PathProfile(), "column": ColumnProfile(), "window": WindowProfile(), "stream": StreamProfile()}
+    {
+        "path": PathProfile(),
+        "column": ColumnProfile(),
+        "window": WindowProfile(),
+        "offset": OffsetProfile(),
+        "stream": StreamProfile(),
+    }
 )
 """By the name of the kind: ``watermark.type`` of a dataflow, ``kind`` of an entry and of a plan."""
 

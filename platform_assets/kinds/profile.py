@@ -53,17 +53,67 @@ class LedgerRequest(NamedTuple):
     end: str | None = None
     compare: bool = False
 
-    def refuse_options(self, dataflow: Dataflow, *, bounds: bool) -> None:
-        """Raise ConfigurationError for ``--compare``, and with ``bounds`` for ``--from`` and ``--to``."""
+    def refuse_options(self, dataflow: Dataflow, *, bounds: bool, instead: str) -> None:
+        """Raise ConfigurationError for ``--compare``, and with ``bounds`` for ``--from`` and ``--to``.
+
+        Args:
+            dataflow: the dataflow.
+            bounds: whether its ledger has no parts to choose.
+            instead: how changed rows at the source are loaded, as a sentence without a full stop.
+        """
         if self.compare:
             raise ConfigurationError(
-                f"dataflow {dataflow.name}: --compare lists files: expected a watermark of type path, found {dataflow.kind}"
+                f"dataflow {dataflow.name}: --compare lists files: expected a watermark of type path, found {dataflow.kind}. {instead}"
             )
         if bounds and (self.start is not None or self.end is not None):
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: --from and --to choose partitions or windows: expected a watermark of type path or window, found"
                 f" {dataflow.kind}, whose ledger is one range"
             )
+
+
+def ledger_of_one_range(
+    dataflow: Dataflow,
+    request: LedgerRequest,
+    entry: Entry | None,
+    up_to: Any,
+    *,
+    late: int = 0,
+    quarantined: int = 0,
+) -> dict[str, Any]:
+    """Return the public JSON of a ledger without units, whose loaded part is one range.
+
+    Args:
+        dataflow: the dataflow.
+        request: what was asked.
+        entry: the newest entry; None: nothing is loaded.
+        up_to: where the range ends, in the kind's form; None: nowhere.
+        late: how many rows came late.
+        quarantined: how many rows are set aside.
+    """
+    return {
+        "dataflow": dataflow.name,
+        "now": request.now.isoformat(),
+        "complete_up_to": None,
+        "units": None,
+        "covered": {
+            "after": None,
+            "up_to": up_to,
+            "files": 0,
+            "rows": entry.total_rows if entry else 0,
+            "withheld": entry.total_withheld if entry else 0,
+        },
+        "late": {"count": late, "paths": []},
+        "quarantined": {"count": quarantined, "files": []},
+        "verified_up_to": None,
+        "verified_at": None,
+    }
+
+
+def fingerprint_of_plan(platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime) -> str:
+    """Return a text that identifies the upper end of what a plan would load; "" if it would load nothing."""
+    plan = platform.kind(dataflow).planning.plan(entry, now)
+    return repr((entry.watermark if entry else None, plan.slices[-1].upper)) if plan.slices else ""
 
 
 class LedgerPage(NamedTuple):
@@ -155,11 +205,15 @@ class KindProfile(ABC):
     ) -> dict[str, Any]:
         """Return what the next run would load, as far as a short check shows.
 
-        The keys are those of ``unknown_waiting``.
+        The keys are those of ``unknown_waiting``, and ``warnings`` if the source looks wrong.
 
         Raises:
             StrandlineError: if it is unknown, with the reason.
         """
+
+    def watermark_in_list(self, watermark: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:  # noqa: ARG002 - kinds whose plan tells more use it
+        """Return a watermark in a cell of ``strandline list``; :meth:`waiting` may tell more than it."""
+        return self.watermark_in_words(watermark)
 
     @abstractmethod
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
@@ -168,10 +222,10 @@ class KindProfile(ABC):
     @abstractmethod
     def work_fingerprint(
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
-    ) -> str:
+    ) -> str | None:
         """Return a text that identifies the work worth a run, as all sensors together see it; "" if none.
 
-        Other work has another text.
+        Other work has another text. None: only a run asks the source.
 
         Raises:
             StrandlineError: if it is unknown, with the reason.
@@ -262,6 +316,15 @@ class TellsUnloaded(Protocol):
         self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> Sequence[Reason]:
         """Return what the log knows to be not loaded, with the reasons. Opens no source."""
+        ...
+
+
+@runtime_checkable
+class TellsReachOfEntry(Protocol):
+    """A kind whose definition tells more of an entry's watermark than the entry."""
+
+    def watermark_of_entry(self, dataflow: Dataflow, entry: Entry) -> str:
+        """Return an entry's watermark as ``strandline state`` shows it."""
         ...
 
 

@@ -12,6 +12,15 @@ COLUMNS = (
 )  # fmt: skip
 """The columns of the CSV, in order. New ones are added at the end; none is renamed or removed."""
 
+_STRETCHES = {
+    "covered": "covered",
+    "gap": "gaps",
+    "overlap": "overlaps",
+    "failed_reread": "failed_rereads",
+    "outdated": "outdated",
+}
+"""The rows of a unit's stretches of time, by their keys in its JSON form."""
+
 Row = Mapping[str, Any]
 """Values by column; a missing one, and None, is unknown or does not apply."""
 
@@ -71,6 +80,6 @@ def _rows_of_unit(unit: Mapping[str, Any]) -> Iterator[Row]:
     name = json.dumps(unit["unit"]) if unit["unit"] else None
     removed = "the source no longer has this unit" if unit["gone"] else None
     yield {"row": "unit", "unit": name, "complete_up_to": unit["complete_up_to"], "why": removed}
-    for row, key in (("covered", "covered"), ("gap", "gaps"), ("overlap", "overlaps")):
-        for range_ in unit[key]:
+    for row, key in _STRETCHES.items():
+        for range_ in unit.get(key, ()):
             yield {"row": row, "unit": name, **range_}

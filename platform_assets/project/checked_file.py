@@ -14,7 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.model import Model
 from platform_assets.installation import SETTINGS
-from platform_assets.project.document import Key, YamlDocument, value_at
+from platform_assets.project.document import Key, ProjectDocument, value_at
 from platform_assets.project.environments import (
     STATE_AND_LAKE,
     default_place,
@@ -30,8 +30,18 @@ from platform_assets.project.translate import mask_texts, translate_errors, tran
 
 M = TypeVar("M", bound=Model)
 
+Complete = Callable[[dict[str, Any]], dict[str, Any]]
+"""Adds the values that a dataflow takes from the settings."""
+
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 """The form of a dataflow's name."""
+
+NAME_IN_WORDS = "a name of the letters a-z, digits and underscores that starts with a letter"
+
+
+def valid_name(text: str) -> str | None:
+    """Return a text as the name of a dataflow, for a hint; None if it has no letter."""
+    return re.sub(r"[^a-z0-9_]+", "_", text.lower()).strip("_0123456789") or None
 
 
 @dataclass
@@ -40,13 +50,17 @@ class Checked(Generic[M]):
 
     Attributes:
         document: the file as the user wrote it.
+        name: the dataflow's name; "" of settings.
+        imported_by: the file of ``dataflows`` that imports it from elsewhere; None if it stands there.
         value: its root mapping, with the texts of references put in.
         texts: the texts of references, by key.
         model: the model of the file; None if its contents do not fit.
         errors: all errors so far.
     """
 
-    document: YamlDocument
+    document: ProjectDocument
+    name: str = ""
+    imported_by: str | None = None
     value: dict[str, Any] = field(default_factory=dict, repr=False)
     texts: dict[Key, ReferencedText] = field(default_factory=dict)
     model: M | None = None
@@ -86,13 +100,13 @@ def read_settings(folder: Path, env: str | None, secrets: Secrets) -> Checked[Se
     """Read the settings of an environment; None: ``platform.yaml`` alone. A missing file has all defaults."""
     defaults = {name: default_place(name, env) for name in STATE_AND_LAKE} if env else {}
     document = settings_document(folder, env)
-    return _check_file(Checked(document), Settings, secrets, {}, lambda value: defaults | value)
+    return check_file(Checked(document), Settings, secrets, {}, lambda value: defaults | value)
 
 
-def settings_document(folder: Path, env: str | None) -> YamlDocument:
+def settings_document(folder: Path, env: str | None) -> ProjectDocument:
     """Return the files of an environment's settings as plain values; None: ``platform.yaml`` alone."""
     path = folder / SETTINGS
-    base = _document(path, path.name) if path.exists() else YamlDocument(path.name)
+    base = _document(path, path.name) if path.exists() else ProjectDocument(path.name)
     if env is None:
         return base
     own = settings_file(env)
@@ -103,9 +117,9 @@ def read_dataflow(
     path: Path,
     file: str,
     secrets: Secrets,
-    complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    complete: Complete = dict,
 ) -> Checked[Dataflow]:
-    """Read one file of ``dataflows``.
+    """Read one YAML file of ``dataflows``.
 
     Args:
         path: the path of the file.
@@ -113,30 +127,33 @@ def read_dataflow(
         secrets: look references up.
         complete: adds the values that the dataflow takes from the settings.
     """
-    checked: Checked[Dataflow] = Checked(_document(path, file))
+    checked: Checked[Dataflow] = Checked(_document(path, file), name=path.stem)
     if checked.document.has(("name",)):
         checked.refuse(("name",), "a name", f"no such key: the name is the file's, {path.stem}")
+    if not NAME.fullmatch(path.stem):
+        nearest = valid_name(path.stem)
+        checked.refuse((), f"the file name {path.name}", NAME_IN_WORDS, nearest and f"{nearest}.yaml")
     unwritten = {"name": path.stem}
-    return _check_file(checked, Dataflow, secrets, unwritten, complete)
+    return check_file(checked, Dataflow, secrets, unwritten, complete)
 
 
-def _document(path: Path, file: str) -> YamlDocument:
+def _document(path: Path, file: str) -> ProjectDocument:
     try:
-        return YamlDocument.read(file, path.read_bytes())
+        return ProjectDocument.read(file, path.read_bytes())
     except OSError as error:
-        document = YamlDocument(file)
+        document = ProjectDocument(file)
         document.refuse(1, f"a file that cannot be read ({error.strerror})", "a readable file")
         return document
 
 
-def _check_file(
+def check_file(
     checked: Checked[M],
     model: type[M],
     secrets: Secrets,
     unwritten: Mapping[str, Any],
-    complete: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    complete: Complete = dict,
 ) -> Checked[M]:
-    """Check one file by itself.
+    """Check one file, or a dataflow of one, by itself.
 
     ``unwritten`` are the model's fields that no user writes; ``complete`` adds values from other files.
     """

@@ -16,12 +16,12 @@ from platform_assets.project.document import Key
 from platform_assets.project.references import Reference, Secrets, Text
 from platform_assets.project.secret_keys import is_secret
 from resources.connections.api import ApiConnection, ClientAuth
+from resources.connections.aws_profile import profile_credentials, secrets_of_profiles
 from resources.connections.iceberg_rest import RestCatalogServer
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import S3Connection
+from resources.hiding import without_secrets
 from resources.user_functions import FunctionConnection
-
-_SHORTEST_SECRET = 4
 
 
 class ConnectionModel(Model):
@@ -53,25 +53,57 @@ class ConnectionModel(Model):
 
 def _without_values(text: str, reference: str | Reference, secrets: Secrets) -> str:
     """Return a text with the values of a reference replaced by the reference, unless they are too short."""
-    for value in secrets.values(reference):
-        if len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, repr(reference))
-    return text
+    return without_secrets(text, secrets.values(reference), repr(reference))
 
 
 class S3Settings(ConnectionModel):
-    """An S3-compatible store; missing keys come from the standard AWS_* variables."""
+    """An S3-compatible store; missing keys come from the standard AWS_* variables.
+
+    Attributes:
+        profile: a profile of the AWS configuration, instead of the keys; its region counts if ``region`` is missing.
+    """
 
     type: Literal["s3"]
     endpoint: Text | None = None
     region: Text | None = None
+    profile: Text | None = None
     access_key_id: Text | None = None
     secret_access_key: Text | None = None
     session_token: Text | None = None
 
-    def open(self, _: str, fields: Mapping[str, Any]) -> S3Connection:
-        """Return the connection with these values, which are all looked up."""
-        return S3Connection(**fields)
+    @model_validator(mode="after")
+    def _refuse_profile_with_keys(self) -> S3Settings:
+        if self.profile is not None and (self.access_key_id or self.secret_access_key or self.session_token):
+            raise ValueError("expected a profile, or access_key_id and secret_access_key, found both")
+        return self
+
+    def open(self, key: str, fields: Mapping[str, Any]) -> S3Connection:
+        """Return the connection with these values, which are all looked up.
+
+        Raises:
+            ConfigurationError: if the profile has no credentials, or the endpoint another form; ``key`` is
+                the connection's.
+        """
+        values = dict(fields)
+        profile = values.pop("profile", None)
+        if profile is None:
+            return S3Connection(**values)
+        try:
+            credentials = profile_credentials(profile)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{key}.profile: {error.message}") from error
+        return S3Connection(
+            values["endpoint"],
+            values["region"] or credentials.region,
+            credentials.access_key_id,
+            credentials.secret_access_key,
+            credentials.session_token,
+        )
+
+    def hide(self, text: str, secrets: Secrets) -> str:
+        """Return a text with the values of the connection's secrets replaced, also those of a profile."""
+        text = super().hide(text, secrets)
+        return without_secrets(text, secrets_of_profiles(), "{profile}") if self.profile else text
 
 
 class LookBackConnection(ConnectionModel):
@@ -239,7 +271,26 @@ class IcebergRestSettings(ConnectionModel):
             raise ConfigurationError(f"{key}.{error.message}") from error
 
 
+class DagsterSettings(ConnectionModel):
+    """A connection whose settings are passed to ``build_definitions``: the file only names it."""
+
+    type: Literal["dagster"]
+
+    def open(self, key: str, _: Mapping[str, Any]) -> Any:
+        """Raise: what is passed replaces this connection, so none was passed here.
+
+        Raises:
+            ConfigurationError: in each case.
+        """
+        name = key.removeprefix("connections.")
+        raise ConfigurationError(
+            f"{key}: expected its settings, found type: dagster, which leaves them to your Dagster definitions. Pass them"
+            f" there: `build_definitions(..., connections={{{name!r}: ...}})`. Commands do not see what is passed: run the"
+            " dataflow in Dagster, or write the settings in platform.yaml or in an environment's file"
+        )
+
+
 ConnectionSettings = Annotated[
-    S3Settings | JdbcSettings | ApiSettings | PythonSettings | IcebergRestSettings,
+    S3Settings | JdbcSettings | ApiSettings | PythonSettings | IcebergRestSettings | DagsterSettings,
     Field(discriminator="type"),
 ]

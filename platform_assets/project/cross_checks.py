@@ -5,7 +5,6 @@ They use the file's values, not the model, so that a file with one mistake shows
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,11 +14,10 @@ from partitions.lineage import Lineage
 from partitions.sources import SOURCES, FilesSource
 from partitions.spelling import nearest_name
 from partitions.stream.completeness import completeness_refusal
-from partitions.stream.side_table_names import side_tables
 from partitions.supported import source_refusal
-from partitions.table_names import bad_records_table
-from partitions.window.upstream_refusals import input_refusal, upstream_refusal
-from platform_assets.project.checked_file import NAME, Checked
+from partitions.table_names import bad_records_table, side_tables
+from partitions.window.upstream_refusals import input_refusal, refresh_refusal, upstream_refusal
+from platform_assets.project.checked_file import Checked
 from platform_assets.project.dagster_rules import _texts, check_dagster_rules
 from platform_assets.project.document import Key, value_at
 from platform_assets.project.places import (
@@ -86,7 +84,7 @@ def _check_iceberg(flow: Checked[Dataflow], settings: Checked[Settings]) -> None
 
 def check_dataflow(flow: Checked[Dataflow], settings: Checked[Settings], folder: Path) -> None:
     """Check one file against the settings and Dagster's rules."""
-    _check_name(flow)
+    _check_layer(flow)
     _check_sources(flow, connection_types(settings))
     check_not_own_output(flow, settings, folder)
     _check_iceberg(flow, settings)
@@ -136,6 +134,23 @@ def _refuse_secrets(flow: Checked[Dataflow], where: Key) -> None:
             if is_secret_parameter(str(name)):
                 expected = f"it in a setting of the connection, as {{env: NAME}}; or another name, if {name} is no secret"
                 flow.refuse((*where, part, name), f"the parameter {name}, a secret by its name", expected)
+
+
+def check_names(flows: Sequence[Checked[Dataflow]]) -> None:
+    """Refuse dataflows of one name: their states and jobs would be one."""
+    by_name: dict[str, list[Checked[Dataflow]]] = {}
+    for flow in flows:
+        by_name.setdefault(flow.name, []).append(flow)
+    for name, namesakes in by_name.items():
+        for flow in namesakes if len(namesakes) > 1 else ():
+            others = ", ".join(
+                f"{other.document.file}:{other.document.line(('name',))}{_import_of(other)}"
+                for other in namesakes
+                if other is not flow
+            )
+            problem = f"the name {name}{_import_of(flow)}, which is also that of {others}"
+            flow.refuse(("name",), problem, "each name once")
+            flow.model = None
 
 
 def check_tables(flows: Sequence[Checked[Dataflow]]) -> None:
@@ -247,34 +262,39 @@ def check_waiting(flows: Sequence[Checked[Dataflow]]) -> None:
 
     Skipped if the file of that dataflow has errors.
     """
+    makers_by_table = _makers_by_table(flows)
     for flow in flows:
         reader = flow.model
         if reader is None:
             continue
-        makers = _makers_of(reader.source.lake_table, flows)
+        makers = makers_by_table.get(reader.source.lake_table or "", ())
         refusal = makers is not None and (
-            completeness_refusal(reader, makers) or upstream_refusal(reader, makers)
+            completeness_refusal(reader, makers)
+            or upstream_refusal(reader, makers)
+            or refresh_refusal(reader, makers)
         )
         if refusal:
             flow.refuse(refusal.key, refusal.actual, refusal.expected)
             continue
         for name in reader.watermark.awaited_inputs:
-            makers = _makers_of(reader.inputs[name], flows)
+            makers = makers_by_table.get(reader.inputs[name], ())
             if makers is not None and (refusal := input_refusal(reader, name, makers)) is not None:
                 flow.refuse(refusal.key, refusal.actual, refusal.expected)
 
 
-def _makers_of(table: str | None, flows: Sequence[Checked[Dataflow]]) -> tuple[Dataflow, ...] | None:
-    """Return the dataflows that write a table; None if the file of one of them has errors."""
-    if any(candidate.model is None and _table_of(candidate) == table for candidate in flows):
-        return None
-    return tuple(candidate.model for candidate in flows if candidate.model and candidate.model.table == table)
+def _makers_by_table(flows: Sequence[Checked[Dataflow]]) -> Mapping[str, tuple[Dataflow, ...] | None]:
+    """Return the dataflows that write each table; None if the file of one of them has errors."""
+    makers: dict[str, tuple[Dataflow, ...] | None] = {}
+    for flow in flows:
+        table = flow.model.table if flow.model else _table_of(flow)
+        earlier = makers.get(table, ())
+        makers[table] = None if flow.model is None or earlier is None else (*earlier, flow.model)
+    return makers
 
 
 def _table_of(flow: Checked[Dataflow]) -> str:
     """Return the table that a file names, even if it has errors."""
-    stem = Path(flow.document.file).stem
-    return flow.text("target", "table") or f"{flow.text('layer') or 'bronze'}/{stem}"
+    return flow.text("target", "table") or f"{flow.text('layer') or 'bronze'}/{flow.name}"
 
 
 def connection_types(settings: Checked[Settings]) -> Mapping[str, str] | None:
@@ -288,16 +308,15 @@ def connection_types(settings: Checked[Settings]) -> Mapping[str, str] | None:
     return {name: str(value_at(fields, ("type",), "s3")) for name, fields in connections.items()}
 
 
+def _import_of(flow: Checked[Dataflow]) -> str:
+    return f", imported by {flow.imported_by}" if flow.imported_by else ""
+
+
 def _location(flow: Checked[Dataflow]) -> str:
     return f"{flow.document.file}:{flow.document.line(('target', 'table'))}"
 
 
-def _check_name(flow: Checked[Dataflow]) -> None:
-    path = Path(flow.document.file)
-    if not NAME.fullmatch(path.stem):
-        valid_name = re.sub(r"[^a-z0-9_]+", "_", path.stem.lower()).strip("_0123456789")
-        expected = "a name of the letters a-z, digits and underscores that starts with a letter"
-        flow.refuse((), f"the file name {path.name}", expected, f"{valid_name}.yaml" if valid_name else None)
+def _check_layer(flow: Checked[Dataflow]) -> None:
     if flow.text("layer") == "watermark":
         flow.refuse(
             ("layer",), "watermark", "another layer: watermark/<name> are the assets of the watermarks"

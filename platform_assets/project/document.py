@@ -9,14 +9,14 @@ from typing import Any
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.yaml_text import Key, TextPosition, Unreadable, parse
 
-__all__ = ["Key", "YamlDocument", "dotted", "leaves", "value_at", "within"]
+__all__ = ["Key", "ProjectDocument", "dotted", "leaves", "value_at", "within"]
 
 _ABSENT = object()
 
 
 @dataclass
-class YamlDocument:
-    """One project file as plain values, with the positions of its keys.
+class ProjectDocument:
+    """One project file, or a dataflow of one, as plain values with the positions of its keys.
 
     Attributes:
         file: its path relative to the project folder.
@@ -25,6 +25,8 @@ class YamlDocument:
         files: the files of the positions that stand in another file.
         errors: its mistakes as YAML.
         readable: False if the text is not YAML at all, so that no key can be checked.
+        inlined: a key whose parts a user writes at the top instead: ``source`` of a Python file.
+        first_line: the line of what is missing.
     """
 
     file: str
@@ -33,9 +35,11 @@ class YamlDocument:
     files: dict[Key, str] = field(default_factory=dict, repr=False)
     errors: list[ProjectError] = field(default_factory=list)
     readable: bool = True
+    inlined: str | None = None
+    first_line: int = 1
 
     @classmethod
-    def read(cls, file: str, content: bytes) -> YamlDocument:
+    def read(cls, file: str, content: bytes) -> ProjectDocument:
         """Return the document of a file's bytes; its ``errors`` hold the mistakes."""
         document = cls(file)
         try:
@@ -57,7 +61,7 @@ class YamlDocument:
     def line(self, key: Key) -> int:
         """Return the line of a key, or of the nearest key above it."""
         key = self._written_key(key)
-        return self.positions[key].line if key else 1
+        return self.positions[key].line if key else self.first_line
 
     def file_of(self, key: Key) -> str:
         """Return the file that a key, or the nearest key above it, stands in."""
@@ -78,7 +82,8 @@ class YamlDocument:
 
     def error(self, key: Key, actual: str, expected: str, nearest: str | None = None) -> ProjectError:
         """Return an error at a key."""
-        return ProjectError(self.file_of(key), self.line(key), dotted(key), actual, expected, nearest)
+        user_key = key[1:] if key[:1] == (self.inlined,) else key
+        return ProjectError(self.file_of(key), self.line(key), dotted(user_key), actual, expected, nearest)
 
 
 def leaves(value: Any, key: Key = ()) -> Iterator[tuple[Key, Any]]:

@@ -18,6 +18,9 @@ from resources.connections.postgres import SCHEMES, AddressError, Database
 PLACES: tuple[Literal["state", "lake"], ...] = ("state", "lake")
 """The keys of places in the settings."""
 
+PASSED = "dagster"
+"""The type of a connection that is passed to ``build_definitions``; what it is tells only Dagster."""
+
 _EXPECTED = "a folder or s3://bucket/prefix"
 _STATE_TOO = " or postgresql://host/database"
 _OTHER_STORES = ("gs", "az", "abfs", "abfss")
@@ -77,7 +80,7 @@ def check_connection(
             f"one of the connections of platform.yaml: {names}",
             nearest_name(name, candidates),
         )
-    elif connections[name] != connection_type:
+    elif connections[name] not in (connection_type, PASSED):
         checked.refuse(
             key,
             f"{checked.written_text(*key)}, of type {connections[name]}",

@@ -13,7 +13,10 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.inputs import Input
 from partitions.lineage import Lineage
+from partitions.readings import dataflows_by_source, dataflows_of_units
 from partitions.spelling import nearest_name
+from platform_assets.installation import SETTINGS
+from platform_assets.project.environments import settings_file
 from platform_assets.project.errors import InvalidProject, ProjectError
 from platform_assets.project.references import Reference, ReferencedText, Secrets
 from platform_assets.project.secret_keys import is_secret
@@ -25,6 +28,7 @@ from resources.connections.places import Place, S3Connection
 from resources.connections.postgres import Database, is_database
 from resources.connections.source_connection import SourceConnection
 from resources.connections.webhook import Webhook
+from resources.hiding import without_secrets
 from resources.open_lineage.sender import CatalogAddress
 
 SPARK_REMOTE = "STRANDLINE_SPARK_REMOTE"
@@ -63,6 +67,7 @@ class Project:
     env: str | None = None
     _settings: Settings | None = None
     _names_by_dataflow: Mapping[str, DataflowNames] = field(default_factory=dict)
+    _setting_files: Mapping[str, str] = field(default_factory=dict)
     _secrets: Secrets = field(default_factory=lambda: Secrets(os.environ, Path()), repr=False)
 
     @property
@@ -171,20 +176,26 @@ class Project:
             ConfigurationError: if the name is unknown, the connection is of another type, a variable is
                 not set, or the URL has another form.
         """
-        connection = self._open_connection(name)
+        connection = self.open_connection(name)
         if not isinstance(connection, connection_type):
             raise ConfigurationError(
                 f"connections.{name}: expected a connection of another type, found {self.settings.connections[name].type}"
             )
         if isinstance(connection, S3Connection):  # of the lake, as long as the process lives
-            return replace(connection, look_up=partial(self._open_connection, name))  # type: ignore[return-value]  # it is of that type
+            return replace(connection, look_up=partial(self.open_connection, name))  # type: ignore[return-value]  # it is of that type
         return connection
 
-    def _open_connection(self, name: str) -> Any:
-        """Return a connection of any type, with its secrets as they are now."""
+    def open_connection(self, name: str) -> Any:
+        """Return a connection of any type, with its secrets as they are now.
+
+        Raises:
+            ConfigurationError: as :meth:`connection`.
+        """
         settings = self.settings.connections.get(name)
         if settings is None:
-            raise ConfigurationError(f"expected a connection of platform.yaml, found {name!r}")
+            raise ConfigurationError(
+                f"expected a connection of {SETTINGS}{f' or {settings_file(self.env)}' if self.env else ''}, found {name!r}"
+            )
         fields = {
             key: self._resolve_setting(value, f"connections.{name}.{key}")
             for key, value in settings.address().items()
@@ -195,7 +206,28 @@ class Project:
         """Return a setting with its references looked up, also inside mappings."""
         if isinstance(value, Mapping):
             return {name: self._resolve_setting(inner, f"{key}.{name}") for name, inner in value.items()}
-        return self._secrets.resolve(value, key) if isinstance(value, str | Reference) else value
+        return (
+            self._secrets.resolve(value, key, self.file_of(key))
+            if isinstance(value, str | Reference)
+            else value
+        )
+
+    def file_of(self, setting: str) -> str:
+        """Return the file that a setting stands in, by its dotted key; platform.yaml if none has it."""
+        while setting and setting not in self._setting_files:
+            setting = setting.rpartition(".")[0]
+        return self._setting_files.get(setting, SETTINGS)
+
+    @property
+    def unused_connections(self) -> list[str]:
+        """The names of connections that neither state, lake and catalog nor a valid dataflow uses, sorted."""
+        settings = self.settings
+        used = {settings.place("state").connection, settings.place("lake").connection}
+        used.add(settings.iceberg.connection)
+        for dataflow in self.dataflows.values():
+            for reading in (dataflow, *dataflows_by_source(dataflow), *dataflows_of_units(dataflow)):
+                used.add(getattr(reading.source, "connection", None))
+        return sorted(settings.connections.keys() - used)
 
     def named(self, names: Sequence[str]) -> list[Dataflow]:
         """Return the dataflows with these names, in this order; without names all valid dataflows.
@@ -233,17 +265,15 @@ class Project:
         """Return a text for people with the values of secrets replaced, whatever library put them there."""
         alerts = (self._settings or Settings()).alerts
         for receiver in alerts.receivers if alerts is not None else ():
-            for address in self._secrets.values(receiver):
-                text = text.replace(address, repr(receiver))
+            text = without_secrets(text, self._secrets.values(receiver), repr(receiver))
         catalog = (self._settings or Settings()).lineage.openlineage
         if catalog is not None:
-            for api_key in self._secrets.values(catalog.api_key):
-                text = text.replace(api_key, repr(catalog.api_key))
+            text = without_secrets(text, self._secrets.values(catalog.api_key), repr(catalog.api_key))
         for connection in (self._settings or Settings()).connections.values():
             text = connection.hide(text, self._secrets)
         for key, value in (self._settings or Settings()).spark.conf.items():
             if isinstance(value, ReferencedText) and is_secret(("spark", "conf", key)):
-                text = text.replace(value, repr(value))
+                text = without_secrets(text, [value], repr(value))
         state = (self._settings or Settings()).place("state").path
         return Database.parse(state).hide(text) if is_database(state) else text
 

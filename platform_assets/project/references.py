@@ -222,12 +222,13 @@ class Secrets:
             del values[:-_REMEMBERED]
         return text
 
-    def resolve(self, text: str | Reference | None, setting: str) -> str | None:
+    def resolve(self, text: str | Reference | None, setting: str, file: str = SETTINGS) -> str | None:
         """Return the text that a setting stands for: itself, or what its reference leads to.
 
         Args:
             text: the text or its reference.
             setting: the setting, for the error: ``connections.land.secret_access_key``.
+            file: the file that it stands in, for the error.
 
         Raises:
             ConfigurationError: the reference leads to no text.
@@ -238,10 +239,10 @@ class Secrets:
             return self.look_up(text)
         except Unresolved as error:
             raise ConfigurationError(
-                f"{SETTINGS}: {setting}: {error}: set it, or correct {text!r} there"
+                f"{file}: {setting}: {error}: set it, or correct {text!r} there"
             ) from None
         except ConfigurationError as error:
-            raise ConfigurationError(f"{SETTINGS}: {setting}: {error.message}") from error
+            raise ConfigurationError(f"{file}: {setting}: {error.message}") from error
 
     def values(self, text: str | Reference | None) -> list[str]:
         """Return the texts that a reference had and has, the longest first, to hide them; nothing of a text.
@@ -256,8 +257,30 @@ class Secrets:
         return sorted(self._values.get(text, ()), key=len, reverse=True)
 
 
+@dataclass(frozen=True, repr=False)
+class PassedText(Reference):
+    """A secret that code passes: the text is at hand, and is kept out of messages.
+
+    Attributes:
+        text: the secret.
+        name: where it comes from, in words.
+    """
+
+    text: str
+    name: str
+
+    def __repr__(self) -> str:
+        """Return where the text comes from."""
+        return f"{{{self.name}}}"
+
+    @override
+    def look_up(self, variables: Mapping[str, str], folder: Path) -> str:
+        """Return the text."""
+        return self.text
+
+
 def _text(value: Any) -> str | Reference:
-    if isinstance(value, str) and value:
+    if isinstance(value, Reference) or (isinstance(value, str) and value):
         return value
     reference = reference_of(value)
     if reference is None:

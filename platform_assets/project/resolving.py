@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from partitions.model import Model
-from platform_assets.project.document import Key, YamlDocument
+from platform_assets.project.document import Key, ProjectDocument
 from platform_assets.project.errors import MissingText, ProjectError
 from platform_assets.project.references import (
     EnvRef,
@@ -37,7 +37,7 @@ class Resolved:
     errors: list[ProjectError] = field(default_factory=list)
 
 
-def resolve_values(document: YamlDocument, model: type[BaseModel], secrets: Secrets) -> Resolved:
+def resolve_values(document: ProjectDocument, model: type[BaseModel], secrets: Secrets) -> Resolved:
     """Return a document's values with every reference looked up where the model has a text."""
     result = Resolved({})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from platform_assets.project.document import Key, YamlDocument, leaves
+from platform_assets.project.document import Key, ProjectDocument, leaves
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.references import FORMS, reference_of
 from resources.connections.api import is_secret_parameter
@@ -44,7 +44,7 @@ def is_secret(key: Key) -> bool:
     return False
 
 
-def literal_secrets(document: YamlDocument) -> list[ProjectError]:
+def literal_secrets(document: ProjectDocument) -> list[ProjectError]:
     """Return an error for each secret in plain text; the errors do not show the secrets."""
     written = ((key, value) for key, value in leaves(document.value) if not _is_reference(document, key))
     return [
@@ -83,7 +83,7 @@ def _secret_key(key: Key, value: Any) -> Key | None:
     return secret_key or (key if _has_secret_in_url(value) else None)
 
 
-def _is_reference(document: YamlDocument, key: Key) -> bool:
+def _is_reference(document: ProjectDocument, key: Key) -> bool:
     return bool(key) and reference_of(document.get(key[:-1])) is not None
 
 

@@ -16,7 +16,7 @@ from platform_assets.project.connection_settings import ConnectionSettings
 from platform_assets.project.lineage_settings import LineageSettings
 from platform_assets.project.references import ReferencedText
 from platform_assets.project.secret_keys import is_secret
-from resources.spark.settings import ANSI, TIME_ZONE
+from resources.spark.settings import ANSI, READ_TIMES, TIME_ZONE, WHOLE_READS, WRITTEN_TIMES
 
 
 def _remote(text: str) -> str:
@@ -32,13 +32,16 @@ def _conf_text(value: object) -> object:
     return str(value) if isinstance(value, int | float) else value
 
 
-_FIXED_SETTINGS = {
-    TIME_ZONE: ("UTC", "times are read, written and compared in UTC (in sql: from_utc_timestamp)"),
-    ANSI: (
-        "true",
-        "without it a value that does not fit silently changes or becomes NULL (in sql, use try_cast for such values)",
-    ),
+_REASONS = {
+    "times are read, written and compared in UTC (in sql: from_utc_timestamp)": {TIME_ZONE: "UTC"},
+    "without it a value that does not fit silently changes or becomes NULL (in sql, use try_cast for such values)": {
+        ANSI: "true"
+    },
+    "with others days before 1582, years after 2262 or microseconds silently change": WRITTEN_TIMES,
+    "with others days before 1582 silently change (for files of Spark 2, set datetimeRebaseMode in source.options)": READ_TIMES,
+    "otherwise rows of a damaged or lost file are silently left out (on_bad_file: quarantine sets bad files aside)": WHOLE_READS,
 }
+_FIXED_SETTINGS = {key: (value, why) for why, settings in _REASONS.items() for key, value in settings.items()}
 """Settings that every session has: the value, and the reason."""
 
 

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from partitions.errors import ConfigurationError
 from partitions.refusal import PartsDoNotFit
 from partitions.spelling import nearest_name
-from platform_assets.project.document import Key, YamlDocument, leaves, within
+from platform_assets.project.document import Key, ProjectDocument, leaves, within
 from platform_assets.project.errors import ProjectError
 from platform_assets.project.references import ReferencedText
 from platform_assets.project.secret_keys import display_value
@@ -35,7 +35,7 @@ _VALIDATOR_TEXT = re.compile(
 
 def translate_errors(
     validation: ValidationError,
-    document: YamlDocument,
+    document: ProjectDocument,
     model: type[BaseModel],
     texts: Mapping[Key, ReferencedText],
     unwritten: Collection[str] = (),
@@ -73,7 +73,7 @@ def translate_errors(
 
 def translate_escaped(
     error: ConfigurationError,
-    document: YamlDocument,
+    document: ProjectDocument,
     value: Mapping[str, Any],
     texts: Mapping[Key, ReferencedText],
 ) -> tuple[Key, ProjectError]:
@@ -92,14 +92,16 @@ def _cause(error: ErrorDetails) -> Any:
     return error.get("ctx", {}).get("error")
 
 
-def _refused_combinations(error: ErrorDetails, document: YamlDocument) -> Iterator[tuple[Key, ProjectError]]:
+def _refused_combinations(
+    error: ErrorDetails, document: ProjectDocument
+) -> Iterator[tuple[Key, ProjectError]]:
     """Yield each refused combination with its key."""
     cause = _cause(error)
     for refusal in cause.refusals if isinstance(cause, PartsDoNotFit) else ():
         yield refusal.key, document.error(refusal.key, refusal.actual, refusal.expected)
 
 
-def _key(error: ErrorDetails, document: YamlDocument, model: type[BaseModel]) -> Key:
+def _key(error: ErrorDetails, document: ProjectDocument, model: type[BaseModel]) -> Key:
     """Return the error's key in the file: pydantic's location without the names of union members.
 
     A member is named by its ``type``, which may also be the name of a key.
@@ -117,7 +119,11 @@ def _key(error: ErrorDetails, document: YamlDocument, model: type[BaseModel]) ->
 
 
 def _project_error(
-    key: Key, error: ErrorDetails, document: YamlDocument, model: type[BaseModel], unwritten: Collection[str]
+    key: Key,
+    error: ErrorDetails,
+    document: ProjectDocument,
+    model: type[BaseModel],
+    unwritten: Collection[str],
 ) -> ProjectError:
     value, shapes, error_type = document.get(key), shapes_at(model, key, document.value), error["type"]
     context = error.get("ctx", {})
@@ -152,7 +158,7 @@ def _elsewhere(key: Key, model: type[BaseModel], unwritten: Collection[str]) -> 
 
 
 def _validator_error(
-    key: Key, text: str, value: Any, document: YamlDocument, close: str | None = None
+    key: Key, text: str, value: Any, document: ProjectDocument, close: str | None = None
 ) -> ProjectError:
     """Return the error of a validator's text, ``why: expected this, found that``.
 

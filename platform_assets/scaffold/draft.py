@@ -11,6 +11,7 @@ import yaml
 
 from partitions.ddl import ddl_name
 from partitions.plan import pluralize
+from partitions.spelling import first_few
 from resources.sources.files.survey import Dataset
 
 _WIDTH = 110
@@ -76,7 +77,7 @@ def _schema(dataset: Dataset) -> list[str]:
         return []
     wrapped = _wrap_columns(surveyed_columns(dataset))
     untyped = (
-        f" Without a value so far, and without a type: {_first_names(dataset.valueless)}."
+        f" Without a value so far, and without a type: {first_few(dataset.valueless, _NAMED)}."
         if dataset.valueless
         else ""
     )
@@ -85,13 +86,13 @@ def _schema(dataset: Dataset) -> list[str]:
     ]
     if dataset.codes:
         return [
-            f"  # Declared, since {_first_names(dataset.codes)} would lose digits as a number. The types are those of the first file's beginning.",
+            f"  # Declared, since {first_few(dataset.codes, _NAMED)} would lose digits as a number. The types are those of the beginnings of some files.",
             *empty_texts,
             "  schema: >-",
             *(f"    {line}" for line in wrapped),
         ]
     return [
-        f"  # Without a schema the first run infers one from a sample, and pins it. By the beginning of the first file it is:{untyped}",
+        f"  # Without a schema the first run infers one from a sample, and pins it. The beginnings of some files fit this one:{untyped}",
         *empty_texts,
         "  # schema: >-",
         *(f"  #   {line}" for line in wrapped),
@@ -114,7 +115,7 @@ def _empty_texts(dataset: Dataset) -> str:
     """Return a comment on text columns without a value; "" if there are none."""
     if not dataset.empty_texts:
         return ""
-    return f"Without a value so far, so text: {_first_names(dataset.empty_texts)}. If numbers or dates will come, declare their types here before the first run."
+    return f"Without a value in the first file, so text: {first_few(dataset.empty_texts, _NAMED)}. If numbers or dates will come, declare their types here before the first run."
 
 
 def _locale(dataset: Dataset) -> list[str]:
@@ -138,14 +139,14 @@ def _locale(dataset: Dataset) -> list[str]:
 def survey_in_words(dataset: Dataset, flow: str) -> str:
     """Return the survey of a dataflow's files as a line for people."""
     names = [*dataset.partitions, *(name for name, _ in dataset.columns if name not in dataset.partitions)]
-    columns = f", {pluralize(len(names), 'column')}: {_first_names(names)}" if names else ""
+    columns = f", {pluralize(len(names), 'column')}: {first_few(names, _NAMED)}" if names else ""
     tracking = (
         "; names do not sort by time, so each file is remembered (tracking: set)" if dataset.unsorted else ""
     )
     skipped = f"; skipped, by their endings: {counts}" if (counts := _skipped(dataset)) else ""
     record = f"; {record_text[0].lower()}{record_text[1:]}" if (record_text := _record(dataset)) else ""
     empty_texts = (
-        f"; without a value, so text unless `schema` declares another type: {_first_names(dataset.empty_texts)}"
+        f"; without a value, so text unless `schema` declares another type: {first_few(dataset.empty_texts, _NAMED)}"
         if dataset.empty_texts
         else ""
     )
@@ -163,12 +164,12 @@ def _record(dataset: Dataset) -> str:
         other_sheets = [name for name in dataset.sheets if name != (dataset.sheet or dataset.sheets[0])]
         record_source = f"Records are rows of the sheet {dataset.sheet or dataset.sheets[0]} (sheet)"
         empty = "" if dataset.sheet else ", though no sheet has a header and a row below it"
-        return f"{record_source} of the first file{empty}; its other sheets are skipped: {_first_names(other_sheets)}"
+        return f"{record_source} of the first file{empty}; its other sheets are skipped: {first_few(other_sheets, _NAMED)}"
     if not dataset.elements:
         return ""
     tag = str(dataset.options["rowTag"])
     other_elements = [f"{name} {count:,}" for name, count in dataset.elements.items() if name != tag]
-    more = f"; other elements make no rows: {_first_names(other_elements)}" if other_elements else ""
+    more = f"; other elements make no rows: {first_few(other_elements, _NAMED)}" if other_elements else ""
     return f"A record is an element {tag} (rowTag), with {dataset.elements[tag]:,} inside the root where the first file begins{more}"
 
 
@@ -180,11 +181,6 @@ def _amount(dataset: Dataset, noun: str) -> str:
 def _skipped(dataset: Dataset) -> str:
     """Return the number of skipped files by ending, in words."""
     return ", ".join(f"{count} {ending}" for ending, count in dataset.skipped.items())
-
-
-def _first_names(names: Sequence[str]) -> str:
-    shown_names = ", ".join(names[:_NAMED])
-    return shown_names if len(names) <= _NAMED else f"{shown_names} and {len(names) - _NAMED} more"
 
 
 def _tracking(dataset: Dataset) -> list[str]:

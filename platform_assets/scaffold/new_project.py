@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -16,7 +17,7 @@ from platform_assets.installation import INSTALLED, ROOT
 from platform_assets.scaffold.first_test import first_test
 from platform_assets.scaffold.readme import readme
 
-FirstKind = Literal["path", "column", "window", "stream"]
+FirstKind = Literal["path", "offset", "column", "window", "stream"]
 """A kind of watermark that a first dataflow can have."""
 
 TEMPLATES: tuple[FirstKind, ...] = get_args(FirstKind)
@@ -27,11 +28,15 @@ FirstSource = Literal["files", "jdbc", "api", "python", "table"]
 
 SOURCES: Mapping[FirstKind, tuple[FirstSource, ...]] = {
     "path": ("files",),
+    "offset": ("table",),
     "column": ("jdbc", "api", "python", "table"),
-    "window": ("jdbc", "api", "python", "table"),
+    "window": ("jdbc", "files", "api", "python", "table"),
     "stream": ("files", "table"),
 }
 """The types of source that a first dataflow of each kind can have, the default first."""
+
+_LOOK_BACK = "  # backward: {days: 7}"
+"""A line of the template of a column, which a table of the lake needs: its rows may come late."""
 
 _LANDING = "path: ./landing"
 """Marks a dataflow whose files arrive in a folder of the project, which is then created."""
@@ -71,6 +76,7 @@ _DAGSTER = """\
 """
 
 _COLUMNS: Mapping[FirstKind, str] = {
+    "offset": "order_id long, updated_at timestamp, amount double",
     "column": "order_id long, updated_at timestamp, amount double",
     "window": "id long, submitted_at timestamp, answer string",
     "stream": "id string, device string, measured_at timestamp, value double",
@@ -111,7 +117,12 @@ def template(name: str, kind: FirstKind | None, source: FirstSource | None = Non
         )
     text = (_TEMPLATES_FOLDER / f"{first_kind}.yaml").read_text()
     source_text = (_TEMPLATES_FOLDER / f"sources/{first_kind}_{first_source}.yaml").read_text()
-    whole = text.replace("{source}", source_text.replace("{module}", _module(name)).rstrip("\n"))
+    month = datetime.now(UTC).date().replace(day=1).isoformat()  # a first run reads some days, not years
+    if (first_kind, first_source) == ("column", "table"):
+        text = text.replace(_LOOK_BACK, _LOOK_BACK.replace("# backward", "backward"))
+    whole = text.replace("{month}", month).replace(
+        "{source}", source_text.replace("{module}", _module(name)).rstrip("\n")
+    )
     return DraftedDataflow(whole, _COLUMNS.get(first_kind))
 
 

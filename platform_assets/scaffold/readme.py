@@ -38,6 +38,7 @@ Run `strandline run --all` again: nothing is loaded twice. `strandline doctor` s
 | `.strandline/` | state, tables and Dagster's runs, as long as `platform.yaml` leaves them here; not in git |
 
 Add a dataflow: copy a file of `dataflows/`, or let `strandline init . --from FOLDER` write one for existing files.
+`strandline init . --source table --name NAME` writes one that reads a table of the lake, commit by commit.
 
 ## Test
 
@@ -53,7 +54,8 @@ Run both for each change, before it is merged.
 1. Put state and tables where more than one machine reaches them: `state: postgresql://…` and `lake: s3://…` in `platform.yaml`.
    Settings of one environment go into `platform.prod.yaml` beside it; `--env prod` or `STRANDLINE_ENV=prod` takes them.
 2. Secrets come from the environment, from files, or from a function: `{{env: NAME}}`, `{{file: PATH}}`. In plain text they are refused.
-3. Set `DAGSTER_HOME` to a folder with a copy of `dagster.yaml`, and start `dagster-daemon run` and `dagster-webserver` in this folder.
+3. `strandline init . --deploy` writes `deploy/`: Dagster's settings on PostgreSQL and S3, and a README of what to start.
+   On one machine without them: set `DAGSTER_HOME` to a folder with a copy of `dagster.yaml`, and start `dagster-daemon run` and `dagster-webserver` in this folder.
 4. Run `strandline doctor --env prod`, then `strandline plan --env prod` there.
 """
 

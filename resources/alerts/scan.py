@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from partitions.alerts.alert import Alert, Condition
+from partitions.alerts.alert import Alert, Condition, dataflow_of, key_of
 from partitions.alerts.conditions import (
     MAX_NAMED,
     EndedRun,
@@ -26,6 +27,7 @@ from partitions.alerts.conditions import (
     late_files_alert,
     missing_partitions_alert,
     quarantined_alert,
+    unreadable_state_alert,
 )
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, shorten_to_line
@@ -47,6 +49,22 @@ if TYPE_CHECKING:
 
 _SCAN_SECONDS, _DATAFLOW_SECONDS = 25.0, 15.0
 """A scan starts no dataflow after the first, and gives up waiting for one after the second. The next scan resumes where this one stopped. Dagster ends a tick after 60."""
+
+
+class ConditionVerdict(NamedTuple):
+    """The verdict on one condition of a dataflow.
+
+    Attributes:
+        key: of the alert.
+        alert: the alert; None if there is none.
+        reads_state: whether the dataflow's state could be read.
+        fault: why the condition could not be judged, by an unexpected error; "" if it was judged.
+    """
+
+    key: str
+    alert: Alert | None = None
+    reads_state: bool = True
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,31 +89,58 @@ class AlertScan:
     successful: SuccessfulRuns = field(default_factory=SuccessfulRuns)
     loads: LastLoads = field(default_factory=LastLoads)
 
-    def alerts(self, dataflow: Dataflow) -> Iterator[Alert]:
-        """Yield the alerts of a dataflow.
+    def verdicts(self, dataflow: Dataflow) -> Iterator[ConditionVerdict]:
+        """Yield a verdict on each condition of a dataflow, those that ask only its log first.
 
-        Raises:
-            StrandlineError: if its log, or another source of a condition, does not answer.
+        A condition that cannot be judged hides no other: a source that does not answer makes runs fail,
+        and hides its own gaps. If the log does not answer, that is the failure.
         """
-        entry = self.opener.log.newest(dataflow.name)
         rules: Mapping[Condition, Callable[[Dataflow, Entry | None], Alert | None]] = {
             "failed": self._failure_alert,
             "late": self._late_files_alert,
-            "gaps": self._gaps_alert,
             "stale": self._freshness_alert,
             "duplicate_files": self._duplicates_alert,
             "quarantined": self._quarantined_alert,
+            "gaps": self._gaps_alert,
             "bad_records": self._bad_records_alert,
         }
-        for condition in self.conditions:
-            alert = rules[condition](dataflow, entry)
-            if alert is not None:
-                yield alert
+        try:
+            entry = self.opener.log.newest(dataflow.name)
+        except StrandlineError as error:
+            yield from self._verdict_on_unreadable_state(dataflow, error.message, error.choices)
+            return
+        for condition, rule in rules.items():
+            if condition in self.conditions:
+                yield from self._verdict(dataflow, condition, partial(rule, dataflow, entry))
+
+    def _verdict(
+        self, dataflow: Dataflow, condition: Condition, rule: Callable[[], Alert | None]
+    ) -> Iterator[ConditionVerdict]:
+        key = key_of(dataflow.name, condition)
+        try:
+            yield ConditionVerdict(key, rule())
+        except StrandlineError as error:
+            if condition == "failed":
+                yield from self._verdict_on_unreadable_state(dataflow, error.message, error.choices)
+        except Exception as error:  # noqa: BLE001 - a fault of one condition must not hide the others
+            yield ConditionVerdict(key, fault=f"{condition}: {_describe(error)}")
+
+    def verdict_on_silence(self, dataflow: Dataflow) -> Iterator[ConditionVerdict]:
+        """Yield the verdict on a dataflow whose state gives no answer in time."""
+        message = f"it has not answered within {_DATAFLOW_SECONDS:g} s"
+        yield from self._verdict_on_unreadable_state(dataflow, message, ())
+
+    def _verdict_on_unreadable_state(
+        self, dataflow: Dataflow, message: str, choices: Sequence[str]
+    ) -> Iterator[ConditionVerdict]:
+        if "failed" in self.conditions:
+            alert = unreadable_state_alert(dataflow.name, message, choices)
+            yield ConditionVerdict(alert.key, alert, reads_state=False)
 
     def _failure_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
         history = RunHistory(self.opener.log, self.instance, self.successful)
-        attempt = history.last_ended(dataflow.name, entry)
-        return failure_alert(dataflow, _ended_run(attempt) if attempt else None, self.after)
+        attempt = history.last_ended(dataflow.name, entry, self.after)
+        return failure_alert(dataflow, _ended_run(attempt) if attempt else None)
 
     def _late_files_alert(self, dataflow: Dataflow, entry: Entry | None) -> Alert | None:
         if not has_late_files(dataflow):
@@ -143,7 +188,12 @@ def _ended_run(attempt: Attempt) -> EndedRun:
     error = attempt.error or {}
     since = attempt.failing_since or attempt.time
     return EndedRun(
-        attempt.status, since, error.get("message", ""), error.get("choices") or (), attempt.failed_looks
+        attempt.status,
+        since,
+        error.get("message", ""),
+        error.get("choices") or (),
+        attempt.failed_looks,
+        attempt.failing_since is not None,
     )
 
 
@@ -153,7 +203,7 @@ class ScanResult:
 
     Attributes:
         alerts: the alerts of the judged dataflows.
-        judged: the names of the dataflows that could be judged; alerts of the others stay as they are.
+        judged: the keys of the conditions that could be judged; alerts of the others stay as they are.
         next_dataflow: the name of the dataflow to start with next time; "" for the first.
         count: the number of dataflows that were looked at.
     """
@@ -168,7 +218,7 @@ class AlertScanner:
     """Judges dataflows one by one; one that does not answer delays the others by 15 seconds at most."""
 
     def __init__(self) -> None:
-        self._unanswered: dict[str, Future[list[Alert]]] = {}
+        self._unanswered: dict[str, tuple[Future[None], Sequence[ConditionVerdict]]] = {}
 
     def scan(
         self,
@@ -179,41 +229,61 @@ class AlertScanner:
     ) -> ScanResult:
         """Judge dataflows in order until the scan's time is up; return their alerts.
 
+        If the state of none of them can be read, the next scan starts with the same ones: an alert needs
+        two scans.
+
         Args:
-            evaluation: returns the alerts of a dataflow.
+            evaluation: returns the verdicts on a dataflow.
             dataflows: the dataflows, ordered by name.
             first_dataflow: the name to start with; the dataflows before it are not judged.
-            warn: called with a message for each dataflow whose evaluation raised an unexpected error. A
-            dataflow that raised a StrandlineError, or does not answer, has no message.
+            warn: called with a message for each condition whose evaluation raised an unexpected error. A
+            condition that raised a StrandlineError, or does not answer, has no message.
         """
-        began, alerts, judged = time.monotonic(), list[Alert](), set[str]()
+        began, verdicts = time.monotonic(), list[ConditionVerdict]()
         remaining = [flow for flow in dataflows if flow.name >= first_dataflow]
-        count = 0
+        scanned: list[str] = []
         while remaining and time.monotonic() - began < _SCAN_SECONDS:
-            flow, count = remaining.pop(0), count + 1
-            flow_alerts = self._judge(evaluation, flow, warn)
-            if flow_alerts is not None:
-                alerts += flow_alerts
-                judged.add(flow.name)
-        return ScanResult(alerts, frozenset(judged), remaining[0].name if remaining else "", count)
-
-    def _judge(
-        self, evaluation: AlertScan, dataflow: Dataflow, warn: Callable[[str], None]
-    ) -> list[Alert] | None:
-        """Return the alerts of a dataflow; None if it cannot be judged now."""
-        if (before := self._unanswered.get(dataflow.name)) is not None and not before.done():
-            return None
-        answer = in_background(
-            lambda: list(evaluation.alerts(dataflow)), f"strandline-alerts-{dataflow.name}"
+            flow = remaining.pop(0)
+            scanned.append(flow.name)
+            verdicts += self._judge(evaluation, flow)
+        for verdict in verdicts:
+            if verdict.fault:
+                warn(f"{dataflow_of(verdict.key)} cannot be judged: {verdict.fault}")
+        reads_any = any(verdict.reads_state for verdict in verdicts) or not verdicts
+        next_dataflow = (remaining[0].name if reads_any else scanned[0]) if remaining else ""
+        return ScanResult(
+            [verdict.alert for verdict in verdicts if verdict.alert is not None],
+            frozenset(verdict.key for verdict in verdicts if not verdict.fault),
+            next_dataflow,
+            len(scanned),
         )
+
+    def _judge(self, evaluation: AlertScan, dataflow: Dataflow) -> Sequence[ConditionVerdict]:
+        """Return the verdicts on a dataflow that come in time.
+
+        While an earlier scan still waits for it, nothing new is asked.
+        """
+        answer, verdicts = self._unanswered.get(dataflow.name, (None, ()))
+        if answer is not None and not answer.done():
+            return () if verdicts else tuple(evaluation.verdict_on_silence(dataflow))
+        return self._new_verdicts(evaluation, dataflow)
+
+    def _new_verdicts(self, evaluation: AlertScan, dataflow: Dataflow) -> Sequence[ConditionVerdict]:
+        verdicts: list[ConditionVerdict] = []
+
+        def judge() -> None:
+            for verdict in evaluation.verdicts(dataflow):
+                verdicts.append(verdict)  # noqa: PERF402 - each at once: a later one may hang
+
+        answer = in_background(judge, f"strandline-alerts-{dataflow.name}")
         wait([answer], _DATAFLOW_SECONDS)
         if not answer.done():
-            self._unanswered[dataflow.name] = answer
-            return None
-        try:
-            return answer.result()
-        except StrandlineError:
-            return None
-        except Exception as error:  # noqa: BLE001 - a fault of one dataflow must not hide alerts of the others
-            warn(f"{dataflow.name} cannot be judged: {type(error).__name__}: {shorten_to_line(str(error))}")
-            return None
+            self._unanswered[dataflow.name] = answer, verdicts
+            return tuple(verdicts or evaluation.verdict_on_silence(dataflow))
+        if (error := answer.exception()) is not None:
+            verdicts.append(ConditionVerdict(key_of(dataflow.name, "failed"), fault=_describe(error)))
+        return tuple(verdicts)
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {shorten_to_line(str(error))}"

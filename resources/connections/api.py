@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
-from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
 from partitions.errors import ConfigurationError
+from resources.hiding import without_secrets
 
 EXPECTED_ADDRESS = "https://host/path or http://host:port/path, without user, query or fragment"
 
@@ -26,7 +27,6 @@ _SECRET = re.compile(
     r"(?i)(^|[._-])(auth\w*|cookie|jwt|pwd|sig|signature)$|key$|token|secret|passw|credential"
 )
 _PORTS = {"http": 80, "https": 443}
-_SHORTEST_HIDDEN = 4
 _HIDDEN = "***"
 _EARLIER_TOKENS = 3
 """The number of earlier tokens that are hidden, too."""
@@ -204,9 +204,7 @@ class ApiConnection:
 
     def hide(self, text: str) -> str:
         """Return a text with the secrets of at least 4 letters replaced, in plain or escaped form."""
-        for secret in self._secrets:
-            text = text.replace(secret, _HIDDEN)
-        return text
+        return without_secrets(text, self._secrets, _HIDDEN)
 
     @property
     def _secrets(self) -> list[str]:
@@ -227,8 +225,7 @@ class ApiConnection:
             values.append(self._basic)
         if self.client_secret is not None:
             values.append(self.basic_client)
-        forms = {form for value in values for form in (value, quote(value, safe=""), quote_plus(value))}
-        return sorted((form for form in forms if len(form) >= _SHORTEST_HIDDEN), key=len, reverse=True)
+        return values
 
     def _hides(self, name: str) -> bool:
         return name in self.hidden or is_secret_parameter(name)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from partitions.errors import ConfigurationError
+from resources.hiding import without_secrets
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._:\[\]-]+(/[A-Za-z0-9._~/-]*)?")
 
@@ -58,9 +59,8 @@ class RestCatalogServer:
 
     def hide(self, text: str) -> str:
         """Return a text with the secrets replaced."""
-        for secret in (self.token, self.credential, (self.credential or "").partition(":")[2]):
-            text = text.replace(secret, "***") if secret else text
-        return text
+        secrets = (self.token, self.credential, (self.credential or "").partition(":")[2])
+        return without_secrets(text, filter(None, secrets), "***")
 
     def __str__(self) -> str:
         """Return the address for people."""

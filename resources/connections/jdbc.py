@@ -13,6 +13,7 @@ from typing import Any, Literal
 from urllib.parse import unquote, unquote_plus
 
 from partitions.errors import ConfigurationError
+from resources.hiding import without_secrets
 from resources.spark_runtime import MARIADB_PACKAGE, POSTGRESQL_PACKAGE
 
 System = Literal["postgresql", "mariadb"]
@@ -50,7 +51,6 @@ _TLS_MODES: dict[str, TlsMode | None] = {
     "verify_identity": "verify-full",
 }
 """By the values of ``sslMode`` that MariaDB's driver accepts."""
-_SHORTEST_HIDDEN = 4
 _COMMON = {
     "preferTimestampNTZ": "true",
     "fetchsize": "10000",  # PostgreSQL's driver would hold the whole answer in memory
@@ -207,10 +207,7 @@ class JdbcConnection:
 
     def hide(self, text: str) -> str:
         """Return a text with the secrets of at least 4 letters replaced, whatever library put them there."""
-        for _, secret in sorted(self.secrets, key=lambda named: len(named[1]), reverse=True):
-            if len(secret) >= _SHORTEST_HIDDEN:
-                text = text.replace(secret, "***")
-        return text
+        return without_secrets(text, [secret for _, secret in self.secrets], "***")
 
     def __str__(self) -> str:
         """Return the address, which contains no secret."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from partitions.errors import shorten_to_line
+from resources.connections.not_a_store import NotAStoreError
 from resources.connections.places import Place
 
 _STATUS = re.compile(r"status code(?:: |\s+\W*)(\d{3})")
@@ -72,6 +73,10 @@ class StoreFailure:
 def store_failure(place: object, error: Exception) -> StoreFailure:
     """Classify an error of obstore or deltalake at a place of an object store."""
     text = str(error)
+    if isinstance(error, NotAStoreError):
+        return StoreFailure(
+            StoreErrorKind.UNREACHABLE, f"no usable answer{_endpoint(place)} ({text})", _AGAIN
+        )
     status, code, message = (
         match[1] if (match := pattern.search(text)) else "" for pattern in (_STATUS, _CODE, _MESSAGE)
     )

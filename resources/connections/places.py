@@ -155,21 +155,33 @@ class Place:
         return cast("ObjectStore", store)
 
     def _open_store(self) -> ObjectStore:
-        from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
-
         if self.local is not None:
+            from obstore.store import LocalStore
+
             if not self.local.is_dir():
                 raise SourceError(f"{self}: expected a folder, found none", code="source_missing")
             return LocalStore(self.local)
+        from resources.connections.confirmed_stores import (
+            ConfirmedAzureStore,
+            ConfirmedGCSStore,
+            ConfirmedS3Store,
+        )
+
         # Not from_url: it decodes percent signs of the prefix.
         scheme, bucket, prefix = _bucket(self.url)
         if scheme == "gs":
-            return GCSStore(bucket, prefix=prefix or None, client_options=_CLIENT, retry_config=_RETRY)
+            return ConfirmedGCSStore(
+                bucket, prefix=prefix or None, client_options=_CLIENT, retry_config=_RETRY
+            )
         if scheme == "az":
-            return AzureStore(bucket, prefix=prefix or None, client_options=_CLIENT, retry_config=_RETRY)
+            return ConfirmedAzureStore(
+                bucket, prefix=prefix or None, client_options=_CLIENT, retry_config=_RETRY
+            )
         config: Any = self._s3_config  # obstore's type has literal keys, which a filtered dict does not keep
         within = prefix or None
-        return S3Store(bucket, prefix=within, config=config, client_options=_CLIENT, retry_config=_RETRY)
+        return ConfirmedS3Store(
+            bucket, prefix=within, config=config, client_options=_CLIENT, retry_config=_RETRY
+        )
 
     @property
     def storage_options(self) -> dict[str, str]:

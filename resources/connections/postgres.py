@@ -8,6 +8,8 @@ from itertools import zip_longest
 from urllib.parse import quote, unquote
 
 from partitions.errors import ConfigurationError
+from resources.drivers import require_driver
+from resources.hiding import SHORTEST, without_secrets
 
 SCHEMES = ("postgresql", "postgres")
 """The schemes of a database's address."""
@@ -16,7 +18,6 @@ EXPECTED_ADDRESS = "postgresql://host/database"
 
 _SCHEMA = "strandline"
 _LONGEST_NAME = 63
-_SHORTEST_HIDDEN = 4
 """The shortest password to hide: a shorter one would match in many words."""
 
 
@@ -66,15 +67,13 @@ class Database:
         schema = _schema(unquote(schemas[-1])) if schemas else _SCHEMA
         other_parameters = "&".join(parameter for name, parameter in named if name != "schema")
         url = f"{scheme}://{address}?{other_parameters}" if other_parameters else f"{scheme}://{address}"
-        fields = _fields(url)
+        fields = address_fields(url)
         display_url = _display_url(fields) + (f"?schema={quote(schema, safe='')}" if schemas else "")
         return cls(url, schema, display_url, _passwords(fields, address))
 
     def hide(self, text: str) -> str:
         """Return a text with the address's passwords of at least 4 letters replaced."""
-        for password in self.passwords:
-            text = text.replace(password, "***")
-        return text
+        return without_secrets(text, self.passwords, "***")
 
     def __str__(self) -> str:
         """Return the address without user and password."""
@@ -87,8 +86,9 @@ def is_database(text: str) -> bool:
     return bool(separator) and scheme in SCHEMES
 
 
-def _fields(url: str) -> dict[str, str]:
+def address_fields(url: str) -> dict[str, str]:
     """Return the address as libpq parses it. Libpq's own message may quote the password."""
+    require_driver("psycopg")
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
@@ -121,9 +121,7 @@ def _passwords(fields: dict[str, str], address: str) -> tuple[str, ...]:
     written = address.rpartition("@")[0].partition(":")[2]
     passwords = {written, fields.get("password", ""), fields.get("sslpassword", "")}
     return tuple(
-        sorted(
-            (password for password in passwords if len(password) >= _SHORTEST_HIDDEN), key=len, reverse=True
-        )
+        sorted((password for password in passwords if len(password) >= SHORTEST), key=len, reverse=True)
     )
 
 

@@ -1,4 +1,4 @@
-"""Table and watermark as two outputs of one step (docs/reference/dagster.md).
+"""The table as the first of two outputs of one step (docs/reference/dagster.md).
 
 The table's manager drives the loop, in the step's body: write, verify and append for each slice. So before
 any output exists, the step knows whether there was something to do; if not, it yields none. The
@@ -10,61 +10,50 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dagster import (
     AssetExecutionContext,
     AssetKey,
     AssetMaterialization,
     AssetObservation,
-    DagsterInstance,
-    DagsterRun,
     Failure,
     InputContext,
     IOManager,
     OutputContext,
 )
 
+from partitions.commands import commands_with_environment, with_environment
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, StrandlineError, UpstreamNotLoaded, shorten_to_line
-from partitions.plan import pluralize
+from partitions.errors import ConfigurationError, StrandlineError, shorten_to_line
 from partitions.request import DUE, Forced, Request
-from partitions.sentinels import Watermark
 from resources.connections.places import Place
 from resources.dagster.backfills import backfill_of
+from resources.dagster.names import DagsterNames
+from resources.dagster.output_metadata import add_run_metadata
+from resources.dagster.own_asset import OwnAsset
+from resources.dagster.own_outputs import DescribeStored, OwnOutput
+from resources.dagster.own_tables import OwnTable
 from resources.dagster.partition_events import PartitionEvents
+from resources.dagster.run_holder import mark_run
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import DATAFLOW_TAG, HIDDEN, mark_reported
+from resources.dagster.table_inputs import AssetTable, TableInput, pin_version
+from resources.dagster.table_makers import DataflowTable, OwnAssetTable
+from resources.dagster.unreported_entries import mark_reported
+from resources.kinds.window.awaited import waiting_error
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.loop.loop import Loop, clock
-from resources.notes.last_run import note_failed_start
+from resources.notes.last_run import note_attempt, note_failed_start
 from resources.outcome import Observer, Outcome, Step
 from resources.platform.platform import Platform
 from resources.replay.chunk_runs import Report
 from resources.replay.in_place import read_again
-from resources.tables.registry import find_table
-from resources.watermarks.entry import Entry, Holder
-from resources.watermarks.holder import current_holder
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-
-HOLDER_TAG = f"{HIDDEN}holder"
-"""The hidden tag of every run that started to load: its process."""
-
 
 PLAN_TAG = "strandline/plan"
 """The tag that says what a run does. A run over partitions without it was requested by no plan, and ignores the cutoffs."""
 
 _LONGEST_PLAN = 120
 """The most letters of a plan in a tag."""
-
-_NAMED = 5
-"""The most waiting work units that an error names."""
-
-_OF_A_PARTITION = ("rows", "work_units")
-"""Metadata of both a run and each of its partitions."""
 
 
 @dataclass
@@ -74,6 +63,11 @@ class Load:
     Attributes:
         keys: the requested partitions; None if the run is not over partitions.
         metadata: what the table shows of the run.
+        is_replay: whether the run reads its partitions again, since no plan has requested them.
+        stands_for_all_keys: whether its outputs stand for the requested partitions; not if another run has
+        loaded some of them.
+        reported_dead_runs: whether the run has shown partitions that dead runs have loaded.
+        is_unchanged: whether the output only lets the steps downstream run: nothing was loaded.
         on_stored: called when Dagster has stored all events of the run.
     """
 
@@ -81,16 +75,26 @@ class Load:
     outcome: Outcome | None = None
     keys: Sequence[str] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_replay: bool = False
+    stands_for_all_keys: bool = True
+    reported_dead_runs: bool = False
+    is_unchanged: bool = False
     on_stored: Callable[[], None] = lambda: None
 
     @property
+    def has_table(self) -> bool:
+        """Return whether there is a table to read: something was loaded at some time."""
+        newest = self.outcome.newest if self.outcome is not None else None
+        return newest is not None and newest.table_version is not None
+
+    @property
     def had_nothing_to_do(self) -> bool:
-        """Return whether nothing was new and no partition was requested.
+        """Return whether nothing was new: another run may have loaded what was requested.
 
         A backfill marks partitions as failed that its run does not materialise.
         """
         outcome = self.outcome
-        return outcome is not None and outcome.status == "nothing" and self.keys is None
+        return outcome is not None and outcome.status == "nothing" and not self.is_replay
 
 
 DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]
@@ -99,34 +103,43 @@ DescribeRun = Callable[[Outcome, Place], Mapping[str, Any]]
 DescribeChunks = Callable[[Sequence[Report]], Mapping[str, Any]]
 """Metadata of the chunks of a replay, as they are now."""
 
-DescribeEntry = Callable[[Dataflow, Entry | None], Mapping[str, Any]]
-"""Metadata of a dataflow's watermark."""
-
 
 class TableIOManager(IOManager):
-    """Loads a dataflow into its table; provides the table to downstream assets as a Spark DataFrame."""
+    """Loads a dataflow into its table, and stores what assets of the user's own return (``own_outputs``).
+
+    Provides both kinds of tables to downstream assets (``table_inputs``).
+    """
 
     def __init__(
         self,
         platform: Platform,
+        dataflows: Mapping[str, Dataflow],
+        names: DagsterNames,
         options: RunOptions,
         describe: DescribeRun,
         describe_chunks: DescribeChunks,
+        describe_stored: DescribeStored,
         partitions: Mapping[str, WindowAssetPartitions] | None = None,
     ) -> None:
         """Use a project's resources.
 
         Args:
             platform: the resources.
+            dataflows: the project's dataflows, by name.
+            names: the project's names in Dagster.
             options: how runs behave.
             describe: returns the metadata of a materialisation.
             describe_chunks: returns the metadata of chunks while a backfill works.
+            describe_stored: returns the metadata of what an asset of the user's own has stored.
             partitions: the partitions of partitioned dataflows, by name.
         """
         self._platform = platform
+        self._dataflows = dataflows
+        self._names = names
         self._options = options
         self._describe = describe
         self._describe_chunks = describe_chunks
+        self._describe_stored = describe_stored
         self._partitions = partitions or {}
         self._loops: list[Loop[Any]] = []
 
@@ -145,36 +158,65 @@ class TableIOManager(IOManager):
             Failure: the run's error, with its choices as metadata.
         """
         dataflow, now = load.dataflow, self._options.now or clock()
+        names = self._names[dataflow.name]
         instance, run_id = context.instance, context.run.run_id
         if not instance.is_ephemeral:  # else no sensor will ask for the run
-            mark_run(instance, run_id, dataflow.name)
+            mark_run(instance, run_id, names)
         load.keys = self._keys(context, dataflow)
         load.outcome = outcome = self._run(context, load, now)
-        outcome.error = outcome.error or self._waiting_partitions(load, now)
+        _pin_version(context, dataflow, outcome)
         self._options.report(outcome)
         for warning in outcome.new_warnings:
             context.log.warning(warning)
         load.metadata = self._describe(outcome, self._platform.lake.child(dataflow.table))
-        load.on_stored = lambda: mark_reported(instance, dataflow.name, [run_id], _number(outcome))
+        load.on_stored = lambda: mark_reported(instance, names, [run_id], _number(outcome))
         events = PartitionEvents(
-            self._platform, self._partitions.get(dataflow.name), context, dataflow, outcome, load.keys
+            self._platform, self._partitions.get(dataflow.name), context, dataflow, names, outcome, load.keys
         )
-        events.report_dead_runs()
-        events.report_loaded()
+        load.reported_dead_runs = events.report_dead_runs()
+        load.stands_for_all_keys = events.report_loaded(is_replay=load.is_replay)
         # Committed rows are in the table, so they are materialised, and the step fails right after. The output of a run over
         # partitions would stand for all of them, so it is not yielded if one of them failed.
         if outcome.error is not None and (load.keys is not None or not outcome.committed):
-            context.log_event(AssetObservation(events.table, metadata=load.metadata))
+            context.log_event(AssetObservation(names.table, metadata=load.metadata))
             load.on_stored()
-            raise dagster_failure(outcome.error)
+            raise dagster_failure(outcome.error, self._platform.env)
 
-    def handle_output(self, context: OutputContext, obj: Load) -> None:
-        """Add the metadata of what the run has loaded."""
+    def handle_output(self, context: OutputContext, obj: object) -> None:
+        """Add the metadata of what the run has loaded; store what an asset of the user's own returned.
+
+        Raises:
+            Failure: the value, or the table of the asset, is refused.
+        """
+        if obj is None:
+            context.log.info("asset %s returned None: nothing is stored", context.asset_key.to_user_string())
+            return
+        if not isinstance(obj, Load):
+            self._store(context, obj)
+            return
+        if obj.is_unchanged:
+            return
         if obj.outcome is None:
             raise dagster_failure(
-                ConfigurationError("the table's output came before its load: expected the load first")
+                ConfigurationError("the table's output came before its load: expected the load first"), None
             )
-        _add_metadata(context, obj.metadata, ("status", "state_number", "seconds"))
+        add_run_metadata(context, obj.metadata, ("status", "state_number", "seconds"))
+
+    def _store(self, context: OutputContext, value: object) -> None:
+        try:
+            if not context.has_asset_key:
+                raise ConfigurationError(
+                    f"output {context.name} of op {context.op_def.name}: expected an output of an asset, whose key "
+                    "names its table, found one of an op. Remove its io_manager_key"
+                )
+            # A run without partitions has them in the definition alone.
+            partitions = context.step_context.partitions_def_for_output(context.name)
+            asset = OwnAsset.of(
+                context.asset_key, context.definition_metadata, partitions, self._names.key_prefix
+            )
+            OwnOutput(self._platform, asset, self._describe_stored, context).store(value)
+        except StrandlineError as error:
+            raise dagster_failure(error, self._platform.env) from error
 
     def materialisations(
         self, load: Load, asset: AssetKey, metadata: Mapping[str, Any]
@@ -199,6 +241,8 @@ class TableIOManager(IOManager):
         """
         dataflow, run = load.dataflow, context.run
         request = self._request(context, load, now)
+        load.is_replay = is_replay = isinstance(request, Forced) and load.keys is not None
+        log = self._platform.log
         how: dict[str, Any] = {
             "run_id": run.run_id,
             "job_id": run.job_name,
@@ -217,35 +261,29 @@ class TableIOManager(IOManager):
                 loop = self._platform.loop(dataflow, now, request, **how)
                 outcome = loop.run()
         except StrandlineError as error:  # a variable that is not set, say
-            self._options.report(note_failed_start(self._platform.log, dataflow.name, error, run.run_id))
-            raise dagster_failure(error) from error
+            failed_start = note_failed_start(log, dataflow.name, error, run.run_id, is_replay=is_replay)
+            self._options.report(failed_start)
+            raise dagster_failure(error, self._platform.env) from error
         if outcome.committed:
             self._loops.append(loop)
+        if outcome.error is None and (waiting := self._waiting_partitions(load, outcome, now)) is not None:
+            outcome.error = waiting
+            note_attempt(log, outcome, is_replay=is_replay)
         return outcome
 
-    def _waiting_partitions(self, load: Load, now: datetime) -> StrandlineError | None:
+    def _waiting_partitions(self, load: Load, outcome: Outcome, now: datetime) -> StrandlineError | None:
         """Return the error of a run over partitions of which some wait for the upstream: none is loaded then."""
         dataflow = load.dataflow
-        if load.keys is None or load.outcome is None or not dataflow.watermark.waits_for_upstream:
+        if load.keys is None or not dataflow.watermark.waits_for_upstream:
             return None
         request = self._partitions[dataflow.name].requested(load.keys, now, forced=True)
-        plan = self._platform.kind(dataflow).planning.plan(load.outcome.newest, now, request)
-        waiting = [skip for skip in plan.skips if skip.waits_for_upstream]
-        if not waiting:
-            return None
-        named = "; ".join(f"{skip.subject} {skip.why}" for skip in waiting[:_NAMED])
-        more = f"; and {len(waiting) - _NAMED:,} more" if len(waiting) > _NAMED else ""
-        upstream = self._platform.lineage.upstream_dataflows(dataflow.name)
-        return UpstreamNotLoaded(
-            f"dataflow {dataflow.name}: {pluralize(len(waiting), 'work unit')} of these partitions wait, and are not loaded:"
-            f" {named}{more}. The sensor loads them once they are complete",
-            choices=[f"strandline run {name}" for name in upstream],
-        )
+        plan = self._platform.kind(dataflow).planning.plan(outcome.newest, now, request)
+        return waiting_error(self._platform, dataflow, plan, "The sensor loads them once they are complete")
 
     def _show(self, context: AssetExecutionContext, load: Load, chunks: Sequence[Report]) -> None:
         """Show the chunks of a backfill on the watermark's page, if there are several."""
         if len(chunks) > 1:
-            watermark = AssetKey(["watermark", load.dataflow.name])
+            watermark = self._names[load.dataflow.name].watermark
             context.log_event(AssetObservation(watermark, metadata=self._describe_chunks(chunks)))
 
     def _observer(self, context: AssetExecutionContext, *, tags_plan: bool) -> Observer:
@@ -288,89 +326,60 @@ class TableIOManager(IOManager):
         try:
             return self._partitions[name].requested(load.keys, now, forced=forced)
         except StrandlineError as error:
-            raise dagster_failure(error) from error
+            raise dagster_failure(error, self._platform.env) from error
 
-    def load_input(self, context: InputContext) -> DataFrame:
-        """Return the whole table as a DataFrame."""
-        place = self._platform.lake.child(self._platform.lineage.table_of("/".join(context.asset_key.path)))
-        table, spark = find_table(place), self._platform.reader_of(place).session()
-        return table.contents.read(spark, table.contents.newest_version())
+    def load_input(self, context: InputContext) -> Any:
+        """Return the table, or the rows of the input's partitions, in the type that the asset asks for.
 
+        Raises:
+            Failure: if another writer makes the table, or it cannot be read as that type.
+        """
+        try:
+            return TableInput(self._platform, self._maker_of(context), context).load()
+        except StrandlineError as error:
+            raise dagster_failure(error, self._platform.env) from error
 
-class WatermarkIOManager(IOManager):
-    """Shows a dataflow's newest watermark; provides it to downstream assets as a dict of values."""
+    def _maker_of(self, context: InputContext) -> AssetTable:
+        """Return what makes an input: a dataflow, or an asset of the user's own.
 
-    def __init__(self, platform: Platform, describe: DescribeEntry) -> None:
-        """Use a project's resources; ``describe`` returns the metadata of a materialisation."""
-        self._platform = platform
-        self._describe = describe
-
-    def handle_output(self, context: OutputContext, obj: Load) -> None:
-        """Add the metadata of the run's newest entry; warn if another run has appended an entry since."""
-        if obj.outcome is None:
-            raise dagster_failure(
-                ConfigurationError("the watermark's output came before the table's: expected the table first")
-            )
-        newest, own_entry = self._platform.log.newest(obj.dataflow.name), obj.outcome.newest
-        if (newest and newest.id) != (own_entry and own_entry.id):
-            # Another run may continue right after this one; its entry is valid, and this run's entry is in the history.
-            context.log.warning(
-                "entry %s was appended by another run meanwhile", newest.number if newest else 0
-            )
-        metadata = self._describe(obj.dataflow, own_entry)
-        _add_metadata(context, metadata, ("state_number",))
-
-    def described(self, dataflow: Dataflow) -> Mapping[str, Any]:
-        """Return the metadata of the newest entry."""
-        return self._describe(dataflow, self._platform.log.newest(dataflow.name))
-
-    def load_input(self, context: InputContext) -> Watermark | None:
-        """Return the newest watermark; None if there is none."""
-        return self._platform.manager().get_watermark(context.asset_key.path[-1])
+        Raises:
+            StrandlineError: neither has stored the table.
+        """
+        asset = self._names.asset_of(context.asset_key)
+        if asset is not None:
+            dataflow = self._dataflows[self._names.maker_of(asset)]
+            partitions, now = self._partitions.get(dataflow.name), self._options.now or clock()
+            return DataflowTable(self._platform, dataflow, partitions, now, asset)
+        upstream = context.upstream_output
+        own = OwnAsset.of(
+            context.asset_key,
+            upstream.definition_metadata if upstream is not None else {},
+            context.asset_partitions_def if context.has_asset_partitions else None,
+            self._names.key_prefix,
+        )
+        OwnTable(self._platform, own).check()
+        return OwnAssetTable(own)
 
 
-def _add_metadata(context: OutputContext, metadata: Mapping[str, Any], of_each: Sequence[str]) -> None:
-    """Add a run's metadata to its output.
-
-    If the run is over many partitions, only the event of the last one has all metadata, since the asset's
-    page shows that one. There, metadata that a partition has, too, is prefixed with ``run_``.
-    """
-    keys = context.asset_partition_keys if context.has_asset_partitions else ()
-    if len(keys) <= 1:
-        context.add_output_metadata(metadata)
-        return
-    context.add_output_metadata({name: metadata[name] for name in of_each})
-    whole = {f"run_{name}" if name in _OF_A_PARTITION else name: value for name, value in metadata.items()}
-    context.step_context.add_asset_metadata(whole, asset_key=context.asset_key, partition_key=keys[-1])
-
-
-def mark_run(instance: DagsterInstance, run_id: str, dataflow: str) -> None:
-    """Tag a run with its dataflow and the process that works on it.
-
-    A killed run stays "started" for ever; with this tag a sensor detects it.
-    """
-    instance.add_run_tags(
-        run_id, {DATAFLOW_TAG: dataflow, HOLDER_TAG: current_holder(run_id).model_dump_json()}
-    )
-
-
-def holder_of(run: DagsterRun) -> Holder | None:
-    """Return the process that works on a run; None before one does.
-
-    A retry has the tags of the run before, whose process is not its own.
-    """
-    tag = run.tags.get(HOLDER_TAG)
-    holder = Holder.model_validate_json(tag) if tag else None
-    return holder if holder is not None and holder.run_id == run.run_id else None
+def _pin_version(context: AssetExecutionContext, dataflow: Dataflow, outcome: Outcome) -> None:
+    """Let the steps behind a load read what it has committed, if its run has such steps."""
+    version = outcome.newest.table_version if outcome.committed and outcome.newest else None
+    if version is not None and len(context.job_def.nodes) > 1:
+        pin_version(context.instance, context.run.run_id, dataflow.asset, version)
 
 
 def _number(outcome: Outcome) -> int:
     return outcome.newest.number if outcome.newest else 0
 
 
-def dagster_failure(error: StrandlineError) -> Failure:
-    """Return an error as Dagster shows it, with the same text as on the command line."""
+def dagster_failure(error: StrandlineError, env: str | None) -> Failure:
+    """Return an error as Dagster shows it, with the same text as on the command line.
+
+    Its commands name the environment, which a shell does not know.
+    """
     metadata: dict[str, Any] = {"code": error.code, "exit_code": error.exit_code}
     # Separate entries: Dagster's UI hides a list behind a click.
-    metadata |= {f"choice {number}": choice for number, choice in enumerate(error.choices, 1)}
-    return Failure(description=error.message, metadata=metadata, allow_retries=error.transient)
+    choices = [with_environment(choice, env) for choice in error.choices]
+    metadata |= {f"choice {number}": choice for number, choice in enumerate(choices, 1)}
+    message = commands_with_environment(error.message, env)
+    return Failure(description=message, metadata=metadata, allow_retries=error.transient)

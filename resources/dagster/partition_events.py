@@ -11,13 +11,13 @@ from itertools import groupby
 
 from dagster import (
     AssetExecutionContext,
-    AssetKey,
     AssetMaterialization,
     MetadataValue,
     partition_loading_context,
 )
 
 from partitions.dataflow import Dataflow
+from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.unreported_entries import (
     UnreportedEntries,
     find_unreported,
@@ -39,6 +39,7 @@ class PartitionEvents:
         partitions: the dataflow's partitions; None if it has none.
         context: the step's context.
         dataflow: loaded by the run.
+        names: its names.
         outcome: the run's outcome.
         keys: the requested partitions; None if the run is not over partitions.
     """
@@ -47,43 +48,50 @@ class PartitionEvents:
     partitions: WindowAssetPartitions | None
     context: AssetExecutionContext
     dataflow: Dataflow
+    names: DagsterDataflowNames
     outcome: Outcome
     keys: Sequence[str] | None = None
 
-    @property
-    def table(self) -> AssetKey:
-        """Return the key of the table."""
-        return AssetKey(self.dataflow.asset.split("/"))
+    def report_loaded(self, *, is_replay: bool) -> bool:
+        """Materialise each partition that this run has loaded and its output does not stand for.
 
-    def report_loaded(self) -> None:
-        """Materialise each partition that this run has loaded and its output does not stand for."""
-        partitions, context, dataflow = self.partitions, self.context, self.dataflow
+        Args:
+            is_replay: whether the run reads its partitions again; its output stands for all of them.
+
+        Returns:
+            whether the output stands for the requested partitions: not if another run has loaded some.
+        """
+        partitions, context = self.partitions, self.context
         if partitions is None or partitions.definition is None:
-            return
-        covered = set(self.keys or ()) if self.outcome.error is None else set()
-        for key, metadata in partitions.loaded(self.outcome.committed).items():
+            return True
+        loaded = partitions.loaded(self.outcome.committed)
+        stands_for_all = is_replay or set(self.keys or ()) <= set(loaded)
+        covered = set(self.keys or ()) if self.outcome.error is None and stands_for_all else set()
+        for key, metadata in loaded.items():
             if key in covered:
-                context.add_asset_metadata(metadata, asset_key=self.table, partition_key=key)
+                context.add_asset_metadata(metadata, asset_key=self.names.table, partition_key=key)
                 continue
-            for asset in (self.table, AssetKey(["watermark", dataflow.name])):
+            for asset in (self.names.table, self.names.watermark):
                 context.log_event(partitions.materialisation(asset, key, metadata))
+        return stands_for_all
 
-    def report_dead_runs(self) -> None:
-        """Materialise what dead runs have loaded and not reported.
+    def report_dead_runs(self) -> bool:
+        """Materialise what dead runs have loaded and not reported; return whether there was anything.
 
         A failure here fails no run: the next one tries again.
         """
-        context, dataflow, before = self.context, self.dataflow, self.outcome.started_at_number
+        context, names, before = self.context, self.names, self.outcome.started_at_number
         instance, log, run_id = context.instance, self.platform.log, context.run.run_id
         try:
-            unreported = find_unreported(instance, log, dataflow.name, run_id, before)
+            unreported = find_unreported(instance, log, names, run_id, before)
             materialisations = list(self._loaded_by_dead_runs(unreported))
         except Exception as error:  # noqa: BLE001 - rows and entries are safe; only their display is missing
             context.log.warning("loads of runs that died are not shown yet: %s", error)
-            return
+            return False
         for record in materialisations:
             context.log_event(record)
-        mark_reported(instance, dataflow.name, unreported.runs, before)
+        mark_reported(instance, names, unreported.runs, before)
+        return bool(materialisations)
 
     def _loaded_by_dead_runs(self, unreported: UnreportedEntries) -> Iterator[AssetMaterialization]:
         """Yield the materialisations of dead runs: of the table per run, or of both assets per partition."""
@@ -91,7 +99,7 @@ class PartitionEvents:
         for run_id, entries in groupby(unreported.entries, lambda entry: entry.run_id or ""):
             by = {"loaded_by": MetadataValue.dagster_run(run_id)}
             if partitions is None or partitions.definition is None:
-                yield AssetMaterialization(self.table, metadata=summarize_entries([*entries]) | by)
+                yield AssetMaterialization(self.names.table, metadata=summarize_entries([*entries]) | by)
                 continue
             kind, log = self.platform.kind(dataflow), self.platform.log
             commits = [committed_slice(log, dataflow.name, kind, entry) for entry in entries]
@@ -99,7 +107,7 @@ class PartitionEvents:
             for key, metadata in partitions.loaded([committed for committed in commits if committed]).items():
                 of_both = [
                     partitions.materialisation(asset, key, {**metadata, **by})
-                    for asset in (self.table, AssetKey(["watermark", dataflow.name]))
+                    for asset in (self.names.table, self.names.watermark)
                 ]
                 # Dagster accepts any key here, but never shows keys of an older definition.
                 with partition_loading_context(dynamic_partitions_store=context.instance):

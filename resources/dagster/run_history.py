@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from partitions.instants import time_text
+from resources.dagster.run_holder import holder_of
+from resources.dagster.run_tags import RunTags
 from resources.notes.last_run import Attempt, AttemptNote
 from resources.watermarks import holder
 from resources.watermarks.entry import Entry
@@ -31,8 +33,9 @@ class SuccessfulRuns:
     One query tells which of them had a run since the last scan.
     """
 
-    def __init__(self) -> None:
-        """Start with no dataflow."""
+    def __init__(self, tags: RunTags | None = None) -> None:
+        """Start with no dataflow; ``tags`` are those of the project's runs."""
+        self.tags = tags or RunTags()
         self._names: set[str] = set()
         self._cleared_at = self._queried_at = datetime.min.replace(tzinfo=UTC)
 
@@ -40,16 +43,13 @@ class SuccessfulRuns:
         """Drop the dataflows that had a run since the last call, as found by one query."""
         from dagster import RunsFilter
 
-        from resources.dagster.unreported_entries import DATAFLOW_TAG
-
         before, self._queried_at = self._queried_at, datetime.now(UTC)
         if not timedelta() <= self._queried_at - self._cleared_at < _HOLDS:
             self._names, self._cleared_at = set(), self._queried_at
         if self._names:
-            since = RunsFilter(tags={DATAFLOW_TAG: sorted(dataflows)}, updated_after=before - _OVERLAP)
-            self._names -= {
-                record.dagster_run.tags[DATAFLOW_TAG] for record in dagster.get_run_records(since)
-            }
+            since = RunsFilter(tags=self.tags.of_any(dataflows), updated_after=before - _OVERLAP)
+            records = dagster.get_run_records(since)
+            self._names -= {self.tags.dataflow_of(record.dagster_run.tags) for record in records}
 
     def add(self, dataflow: str) -> None:
         """Add a dataflow whose newest run succeeded."""
@@ -74,7 +74,7 @@ class RunHistory:
         Args:
             log: with the notes.
             dagster: with the runs.
-            well: the result of earlier queries.
+            well: the result of earlier queries, with the tags of the project's runs.
         """
         self._log, self._dagster, self._well = log, dagster, well or SuccessfulRuns()
 
@@ -92,16 +92,19 @@ class RunHistory:
             self._newest_dagster_attempt(dataflow, note),
         )
         # A look that fails meanwhile does not end a run in flight.
-        return (
-            newest_run if newest_run and newest_run.status in _IN_FLIGHT else _newest(newest_run, note.look)
-        )
+        if newest_run is None or newest_run.status in _IN_FLIGHT:
+            return newest_run or note.look
+        # The look was after the run of the same note, whatever the clocks of their machines say.
+        return note.last if newest_run is note.run else _newest(newest_run, note.look)
 
-    def last_ended(self, dataflow: str, entry: Entry | None) -> Attempt | None:
+    def last_ended(self, dataflow: str, entry: Entry | None, after: int = 1) -> Attempt | None:
         """Return the newest attempt that is over; one in flight does not tell whether the dataflow fails.
 
         Args:
             dataflow: the dataflow's name.
             entry: its newest entry.
+            after: how many looks in a row must have failed until they count. Before that the run before
+            them counts, whose failure they do not end.
         """
         note = AttemptNote.read(self._log, dataflow)
         slice_attempt, dagster_attempt = (
@@ -110,8 +113,9 @@ class RunHistory:
         )
         if dagster_attempt is not None and dagster_attempt.status in _IN_FLIGHT:
             dagster_attempt = self._newest_dagster_attempt(dataflow, note, ended=True)
+        looks_count = note.look is not None and note.look.failed_looks >= after
         return _newest(
-            note.last,
+            note.last if looks_count else note.run,
             dagster_attempt,
             None if slice_attempt is not None and slice_attempt.status in _IN_FLIGHT else slice_attempt,
         )
@@ -126,7 +130,7 @@ class RunHistory:
         ):
             return None
         if holder.is_alive(intent.holder, intent.id, self._run_is_live) is not False:
-            return Attempt(intent.time, "running", run_id=intent.run_id)
+            return _attempt_in_flight(intent.time, "running", note, intent.run_id)
         return _dead_attempt(dataflow, intent.time, f"slice {intent.number}", note, intent.run_id)
 
     def _run_is_live(self, run_id: str) -> bool | None:
@@ -149,10 +153,8 @@ class RunHistory:
             return None
         from dagster import DagsterRunStatus, RunsFilter
 
-        from resources.dagster.unreported_entries import DATAFLOW_TAG
-
         over = (DagsterRunStatus.SUCCESS, DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
-        runs = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=over if ended else ())
+        runs = RunsFilter(tags=self._well.tags.of(dataflow), statuses=over if ended else ())
         records = self._dagster.get_run_records(runs, limit=1)
         if not records or records[0].dagster_run.is_success:
             if not ended:
@@ -167,17 +169,18 @@ class RunHistory:
         if not run.is_finished:
             if _process_is_gone(run):
                 return _dead_attempt(dataflow, started_at, f"run {run.run_id[:8]}", note, run.run_id)
-            return Attempt(
-                started_at, "running" if run.status.value == "STARTED" else "queued", run_id=run.run_id
-            )
+            status = "running" if run.status.value == "STARTED" else "queued"
+            return _attempt_in_flight(started_at, status, note, run.run_id)
         since = note.failing_since
         error = {"code": "dagster", "message": self._failure(run), "choices": [f"strandline run {dataflow}"]}
+        is_canceled = run.status.value == "CANCELED"
         return Attempt(
             started_at,
-            "canceled" if run.status.value == "CANCELED" else "failed",
+            "canceled" if is_canceled else "failed",
             error,
             since or started_at,
             run.run_id,
+            failures=note.failures + (not is_canceled),
         )
 
     def _failure(self, run: DagsterRun) -> str:
@@ -204,10 +207,15 @@ class RunHistory:
 
 
 def _process_is_gone(run: DagsterRun) -> bool:
-    from resources.dagster.io_managers import holder_of
-
     run_holder = holder_of(run)
     return run_holder is not None and holder.process_is_alive(run_holder) is False
+
+
+def _attempt_in_flight(started_at: str, status: str, note: AttemptNote, run_id: str | None) -> Attempt:
+    """Return the attempt of a run in flight: until it ends, the dataflow fails as it did before."""
+    return Attempt(
+        started_at, status, failing_since=note.failing_since, run_id=run_id, failures=note.failures
+    )
 
 
 def _dead_attempt(
@@ -215,7 +223,8 @@ def _dead_attempt(
 ) -> Attempt:
     message = f"the process of {work}, started at {time_text(started_at)}, is gone (killed?); the next run finishes its work"
     error = {"code": "died", "message": message, "choices": [f"strandline run {dataflow}"]}
-    return Attempt(started_at, "died", error, note.failing_since or started_at, run_id)
+    since, failures = note.failing_since or started_at, note.failures + 1
+    return Attempt(started_at, "died", error, since, run_id, failures=failures)
 
 
 def _newest(*candidates: Attempt | None) -> Attempt | None:

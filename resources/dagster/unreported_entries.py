@@ -13,14 +13,10 @@ from typing import Any
 
 from dagster import DagsterInstance, DagsterRunStatus, RunRecord, RunsFilter
 
+from resources.dagster.names import DagsterDataflowNames
+from resources.dagster.run_tags import HIDDEN
 from resources.watermarks.entry import LOADS, Entry
 from resources.watermarks.log import WatermarkLog
-
-DATAFLOW_TAG = "strandline/dataflow"
-"""The tag of every run that loads a dataflow: its name."""
-
-HIDDEN = ".dagster/strandline_"
-"""The prefix of tags for machines: Dagster keeps and finds them, and its UI does not show them."""
 
 _STATUSES = [
     DagsterRunStatus.STARTED,
@@ -46,29 +42,29 @@ class UnreportedEntries:
 
 
 def find_unreported(
-    instance: DagsterInstance, log: WatermarkLog, dataflow: str, run_id: str, up_to: int
+    instance: DagsterInstance, log: WatermarkLog, names: DagsterDataflowNames, run_id: str, up_to: int
 ) -> UnreportedEntries:
     """Return what dead runs of this instance have loaded and not reported.
 
     Args:
         instance: has the runs.
         log: has their entries.
-        dataflow: the dataflow's name.
+        names: the dataflow's names, whose tags its runs have.
         run_id: the id of the calling run, whose own entries are ignored.
         up_to: the number of the newest entry when the calling run started.
     """
-    filters = RunsFilter(tags={DATAFLOW_TAG: dataflow}, statuses=_STATUSES)
+    filters = RunsFilter(tags=names.run_tags, statuses=_STATUSES)
     records = [record for record in instance.get_run_records(filters, limit=_RUNS) if _id(record) != run_id]
     dead = [
         record
         for record in records
-        if _reported_up_to(record, dataflow) is None or not record.dagster_run.is_finished
+        if _reported_up_to(record, names) is None or not record.dagster_run.is_finished
     ]
     if not dead:
         return UnreportedEntries()
     records_by_run: dict[str, RunRecord | None] = {_id(record): record for record in records}
     oldest, entries = min(record.storage_id for record in dead), list[Entry]()
-    for entry in log.history(dataflow, _ENTRIES):
+    for entry in log.history(names.dataflow, _ENTRIES):
         if entry.number > up_to or entry.run_id is None or entry.run_id == run_id:
             continue
         if entry.run_id not in records_by_run:
@@ -76,7 +72,7 @@ def find_unreported(
         record = records_by_run[entry.run_id]
         if record is None:  # of the command line, or of another instance
             continue
-        if entry.number > (_reported_up_to(record, dataflow) or 0) and not record.dagster_run.is_success:
+        if entry.number > (_reported_up_to(record, names) or 0) and not record.dagster_run.is_success:
             entries.append(entry)
         elif record.storage_id < oldest:
             break
@@ -84,10 +80,12 @@ def find_unreported(
     return UnreportedEntries(loads, [_id(entry) for entry in dead])
 
 
-def mark_reported(instance: DagsterInstance, dataflow: str, runs: Sequence[str], number: int) -> None:
+def mark_reported(
+    instance: DagsterInstance, names: DagsterDataflowNames, runs: Sequence[str], number: int
+) -> None:
     """Tag runs as reported up to an entry."""
     for run_id in runs:
-        instance.add_run_tags(run_id, {_tag(dataflow): str(number)})
+        instance.add_run_tags(run_id, {_tag(names): str(number)})
 
 
 def summarize_entries(entries: Sequence[Entry]) -> dict[str, Any]:
@@ -101,14 +99,14 @@ def summarize_entries(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _reported_up_to(record: RunRecord, dataflow: str) -> int | None:
-    tag = record.dagster_run.tags.get(_tag(dataflow), "")
+def _reported_up_to(record: RunRecord, names: DagsterDataflowNames) -> int | None:
+    tag = record.dagster_run.tags.get(_tag(names), "")
     return int(tag) if tag.isdecimal() else None
 
 
-def _tag(dataflow: str) -> str:
+def _tag(names: DagsterDataflowNames) -> str:
     """Return the tag that records up to which entry of a dataflow a run has reported."""
-    return f"{HIDDEN}reported_{dataflow}"
+    return f"{HIDDEN}reported_{names.identifier}"
 
 
 def _id(record: RunRecord) -> str:

@@ -121,7 +121,7 @@ def _check_text(dataflow: Dataflow, predicate: str, columns: Sequence[str], name
             repr(predicate) if predicate else "nothing",
             f"To empty the table and load it again: {all_rows}",
         )
-    if of_run := column_of_run(names):
+    if of_run := column_of_run(names, dataflow.target.history_columns(records_deletes=dataflow.deletes_keys)):
         raise refused_condition(
             dataflow,
             "columns of the rows themselves",

@@ -44,6 +44,7 @@ from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.deleted_rows import deletes_in_force
 from resources.watermarks.entry import Entry
+from resources.watermarks.expiry import carry_exported, find_expiry
 from resources.watermarks.exporting import ExportedLog
 from resources.watermarks.log import WatermarkLog
 
@@ -131,6 +132,9 @@ class _ImportedLog:
             pinned=_pinned(platform, dataflow, base, export.log),
             **_fields_of_state(base, last, until),
         )
+        if not is_restored:
+            exported = find_expiry(base, stores.log.history(dataflow.name))
+            entry = entry.model_copy(update={"expiry": carry_exported(entry, exported)})
         draft = _with_new_files(rows, entry) if is_restored else with_other_names(rows.draft(entry), names)
         deletes = None if is_restored else deletes_in_force(export.log, base)
         notes = (

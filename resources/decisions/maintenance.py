@@ -7,15 +7,19 @@ that writes no rows. So no run begins a slice meanwhile, and the next run ends m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from partitions.dataflow import Dataflow, maintenance_periods
-from partitions.errors import ConfigurationError, Conflict
+from partitions.errors import ConfigurationError, Conflict, StrandlineError
 from partitions.instants import time_text
-from partitions.maintenance_periods import OPTIMIZE, RETENTION, VACUUM, Task
+from partitions.maintenance_periods import KEEP_FOR_DOWNSTREAM, OPTIMIZE, RETENTION, VACUUM, Task
+from partitions.plan import format_duration
 from partitions.spelling import describe_missing
+from partitions.state_of_kind import read_version
+from partitions.watermark_state import ReadVersion
 from resources.decisions.deciding import claim_of
 from resources.decisions.expiry import expire_rows
 from resources.loop.context import RunContext
@@ -25,6 +29,7 @@ from resources.loop.holder_wait import HolderPolicy, abandoned_intent
 from resources.loop.intents import holding, lost_number_error
 from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
+from resources.tables.contract.commit_log import ReadPosition, TellsCommits
 from resources.tables.contract.maintenance import CanOptimize, MaintenanceResult
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry, new_id, next_entry, utc_now
@@ -112,7 +117,11 @@ def maintain(
     if last is None:
         return MaintenanceReport(name, skipped=dict.fromkeys(tasks, "nothing is loaded yet"))
     last, expired = _expire(platform, run, last) if RETENTION in tasks else (last, {})
-    reason = _reason_to_keep_versions(platform, dataflow) if VACUUM in tasks else None
+    reason = (
+        _reason_to_keep_versions(platform, dataflow) or _reason_to_wait_for_readers(platform, dataflow, table)
+        if VACUUM in tasks
+        else None
+    )
     skipped: dict[Task, str] = {VACUUM: reason} if reason else {}
     due = [task for task in (VACUUM, OPTIMIZE) if task in tasks and task not in skipped]
     if not due:
@@ -225,6 +234,39 @@ def _reason_to_keep_versions(platform: Opener, dataflow: Dataflow) -> str | None
             continue
         if datetime.now(UTC) - datetime.fromisoformat(intent.time) > _LONG_UNFINISHED:
             return f"dataflow {reader} has a slice unfinished since {time_text(intent.time)}, which may read an older version. Run `strandline run {reader}`"
+    return None
+
+
+def _reason_to_wait_for_readers(platform: Opener, dataflow: Dataflow, table: Table) -> str | None:
+    """Return which dataflow has not read commits whose files a vacuum may delete; None if none has to."""
+    now = datetime.now(UTC)
+    keep_for = dataflow.maintenance.keep_for_downstream if dataflow.maintenance else KEEP_FOR_DOWNSTREAM
+    for reader in platform.lineage.readers_of(dataflow.table):
+        entry = platform.log.newest(reader)
+        position = read_version(entry.kind, entry.state()) if entry is not None else None
+        since = _unread_since(table, position) if position is not None else None
+        if since is not None and table.maintenance.retention() < now - since <= keep_for:
+            when = time_text(since.isoformat())
+            return (
+                f"dataflow {reader} has not read what table {dataflow.table} got since {when}. Run `strandline run {reader}`; vacuum waits for it"
+                f" for {format_duration(keep_for.total_seconds())} at most (maintenance.keep_for_downstream)"
+            )
+    return None
+
+
+def _unread_since(table: Table, position: ReadVersion) -> datetime | None:
+    """Return when the oldest commit behind a position was made; None if nothing tells it.
+
+    Files of a first read that is not done are those of its version.
+    """
+    if not isinstance(table, TellsCommits):
+        return None
+    read = ReadPosition(position.version, position.id)
+    with suppress(StrandlineError):  # what the reader will say is no reason to keep more
+        if position.in_first_read:
+            return table.commits.time_of(read)
+        times = [commit.time for commit in table.commits.since(read).commits if commit.files]
+        return min((time for time in times if time is not None), default=None)
     return None
 
 

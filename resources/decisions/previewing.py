@@ -21,7 +21,7 @@ from resources.decisions.deciding import foresee_end, put_lists
 from resources.decisions.deleted_rows_in_table import describe_deletes
 from resources.decisions.draft import Draft, DraftBuilder
 from resources.decisions.reset import describe_emptied_files
-from resources.decisions.unguarded import check_writer, skips_guards
+from resources.decisions.unguarded import check_writer, describe_take_over, skips_guards
 from resources.kinds.contract.decisions import FreesCopies, LoadedBefore
 from resources.kinds.contract.lost_rows import lost_in_all
 from resources.loop.table_guard import check_table
@@ -87,6 +87,7 @@ def preview(
     lines = [_describe_move(before, after, in_words)]
     if open_intent is not None:
         lines.insert(0, _describe_end(open_intent, last))
+    lines.extend(describe_take_over(platform, dataflow, draft))
     if draft.files_note:
         lines.append(draft.files_note)
     if draft.entry.replace_table:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from partitions.dataflow import Dataflow
-from partitions.stream.side_table_names import side_tables
+from partitions.table_names import side_tables
 from resources.platform.stores import Stores
 from resources.replay.isolated.standing import stored_replays
 from resources.tables.contract.relocation import CanRelocate, Relocation

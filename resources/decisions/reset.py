@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision, StrandlineError
 from partitions.path.gone import GoneFiles
+from partitions.plan import pluralize
 from resources.decisions.draft import (
     Draft,
     DraftBuilder,
@@ -89,6 +90,11 @@ def _describe_rows(
         return ()
     rows = table.contents.count_rows()
     lines = [] if replace else _describe_gone_files(platform, dataflow, last, "keep")
+    if rows and not replace and not dataflow.keeps_table_in_reset:
+        lines.append(
+            f"{pluralize(rows, 'row')} of table {dataflow.table} {'stays' if rows == 1 else 'stay'}, and the next loads add all rows of the source to"
+            f" {'it' if rows == 1 else 'them'}: `state reset --replace` empties the table first"
+        )
     with _unless_unknown(lines, "whether others deleted rows, which come back as far as the source has them"):
         lost_rows = _lost_rows(dataflow, table, rules, last, rows)
         lines += [] if lost_rows.are_none else [lost_rows.describe()]

@@ -40,7 +40,14 @@ from resources.decisions.other_root import Below, check_told_apart, files_of_roo
 from resources.decisions.reasons import OTHER_ROOT
 from resources.decisions.returning_rows import returning_rows
 from resources.decisions.taken_over import draft_of_set
-from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, OtherNames, TellsLostRows
+from resources.kinds.contract.decisions import (
+    AcceptsSource,
+    ChecksSet,
+    KnowsFiles,
+    NeverGoesBack,
+    OtherNames,
+    TellsLostRows,
+)
 from resources.kinds.contract.lost_rows import (
     DeletedRows,
     LostRows,
@@ -76,8 +83,8 @@ def accept(reason: str, below: Below | None = None, gone_files: GoneFiles | None
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         last = require_entry(dataflow, last)
         check_watermark_form(dataflow, last, platform.log, platform.folder)
+        rules = platform.rules(dataflow)
         if not is_empty(last.state()):
-            rules = platform.rules(dataflow)
             if isinstance(
                 rules, NeverGoesBack
             ):  # no watermark of Spark's engine can be set, and this one stays
@@ -86,21 +93,24 @@ def accept(reason: str, below: Below | None = None, gone_files: GoneFiles | None
                 rules.parse_watermark(last.watermark)
         changes: dict[str, Any] = {}
         notes: tuple[str, ...] = ()
+        if isinstance(rules, AcceptsSource):
+            watermark, of_source = rules.accept_source(last)
+            changes, notes = {"watermark": watermark}, tuple(of_source)
         if names_other_table(dataflow, last):
             # What was decided about the old table says nothing of this one.
             table = platform.table(dataflow)
             row_count = table.contents.count_rows()
             lost_rows = lost_in_all(table, last) if row_count else LostRows()
-            changes = {"takes_table": True, "replace_table": False, **fields_of_counts(table, lost_rows)}
+            changes |= {"takes_table": True, "replace_table": False, **fields_of_counts(table, lost_rows)}
             if row_count and is_empty(last.state()):
-                notes = (
+                notes += (
                     f"nothing counts as loaded, and table {dataflow.table} has {pluralize(row_count, 'row')}: every row of the source is added to them",
                 )
         accepted = keyed_by(definition_of(dataflow))
         if _accepts_keys(dataflow, last, accepted, reason):
             changes["keyed_by"] = accepted
             keys = ", ".join(dataflow.target.merge_keys)
-            notes = (f"rows of the table that share a key ({keys}) stay as they are",)
+            notes += (f"rows of the table that share a key ({keys}) stay as they are",)
         files = files_of_root(platform, dataflow, last)
         entry = draft_entry(platform, dataflow, last, "accept", reason, **changes)
         check_told_apart(dataflow, files, below)
@@ -284,13 +294,16 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
     Raises:
         ConfigurationError: the text is no watermark of this dataflow.
         NeedsDecision: code ``would_fall``: it lies below the watermark, which only a rewind may lower;
-            ``no_rewind``: the same for a stream, which has no rewind; ``definition_changed``.
+            ``no_rewind``: the same for a stream, which has no rewind; ``would_rise``: it would leave out the
+            rest of a first read; ``definition_changed``.
     """
 
     def build_draft(platform: Opener, dataflow: Dataflow, last: Entry | None) -> Draft:
         rules = platform.rules(dataflow)
         watermark = rules.parse_watermark(text)
         check_definition(dataflow, last, platform.log)
+        if isinstance(rules, ChecksSet) and last is not None:
+            rules.check_set(watermark, last)
         rewinds = not isinstance(rules, NeverGoesBack)  # else taken_over says what leads on
         if (
             rewinds

@@ -12,7 +12,7 @@ from partitions.errors import StrandlineError
 from resources.decisions.draft import Draft
 from resources.loop.entries import names_other_table
 from resources.loop.table_errors import TableErrors
-from resources.loop.table_guard import known_commit
+from resources.loop.table_guard import find_other_writer, known_commit
 from resources.platform.stores import Stores
 from resources.watermarks.entry import Entry, Why
 
@@ -48,6 +48,21 @@ def take_over(platform: Stores, dataflow: Dataflow, entry: Entry) -> None:
         with suppress(StrandlineError):  # of a table that cannot be read the next run speaks
             head = platform.table(dataflow).head(known_commit(entry, None), entry.app_id)
             platform.own_state(dataflow).take_over(head.writer)
+
+
+def describe_take_over(platform: Stores, dataflow: Dataflow, draft: Draft) -> list[str]:
+    """Return a line that names the other state that writes the table, if the decision takes it over."""
+    own_state = platform.own_state(dataflow)
+    writer = find_other_writer(platform.table(dataflow), own_state) if draft.entry.why in _TAKE_OVER else None
+    if writer is None:
+        return []
+    deleted = " and deletes its rows" if draft.entry.replace_table else ""
+    warning = (
+        f"warning: the state {writer.state} of project {writer.project} has written the table {dataflow.table}. "
+        f"This decision takes it over{deleted}. If that state still loads it, say no, and give this project a "
+        "lake of its own"
+    )
+    return [warning]
 
 
 def skips_guards(dataflow: Dataflow, last: Entry | None, draft: Draft) -> bool:

@@ -12,9 +12,12 @@ from resources.kinds.contract.decisions import StateRules
 from resources.kinds.contract.fixtures import FixtureRules
 from resources.kinds.contract.kind import Kind
 from resources.platform.stores import Stores
+from resources.reconcile.kind import ReconcileKind
+from resources.reconcile.options import ReconcileOptions
 from resources.replay.kind import ReplayKind
 from resources.replay.options import ReplayOptions
 from resources.staging import Staging
+from resources.watermarks.entry import Entry
 
 
 class RegisteredKind(NamedTuple):
@@ -26,6 +29,7 @@ class RegisteredKind(NamedTuple):
         rules: makes the rules for decisions about a state.
         fixtures: makes the rules for the rows of a test.
         replay: makes a replay of a range; None if the kind cannot replay.
+        reconcile: makes a comparison of source and table; None if the kind has none.
     """
 
     name: str
@@ -33,6 +37,7 @@ class RegisteredKind(NamedTuple):
     rules: Callable[[Stores, Dataflow], StateRules]
     fixtures: Callable[[Dataflow], FixtureRules]
     replay: Callable[[Stores, Dataflow, ReplayOptions, datetime], ReplayKind] | None = None
+    reconcile: Callable[[Stores, Dataflow, ReconcileOptions, Entry, datetime], ReconcileKind] | None = None
 
 
 def unreadable_source(dataflow: Dataflow) -> ConfigurationError:

@@ -84,6 +84,7 @@ def foreseen_entry(
         replace_until=until,
         withheld=run.withheld.of_slice(intent.number),
         job_id=run.job_id,
+        now=run.now,
         guarded=guarded,
     )
     return next_entry, counted_commit

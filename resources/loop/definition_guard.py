@@ -13,7 +13,7 @@ from pathlib import Path
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.fingerprint import fingerprint, identity
-from partitions.fingerprint_changes import DefinitionChange, changes
+from partitions.fingerprint_changes import FORMS_OF_TABLE, DefinitionChange, changes
 from partitions.watermark import is_empty
 from resources.connections.places import Place
 from resources.watermarks.entry import Entry, Intent
@@ -84,7 +84,7 @@ def _refusal(dataflow: Dataflow, entry: Entry, changed: Sequence[DefinitionChang
             "load again with `state reset`"
         )
         return _stop(dataflow, entry, difference, remedy, (reset,))
-    if "target.load" in names:
+    if names & FORMS_OF_TABLE:
         remedy = (
             "Restore the old definition; or set another target.table; or run `state reset --replace`, "
             "which empties this table and loads all that the source still has"
@@ -170,6 +170,14 @@ def definition_of(dataflow: Dataflow) -> dict[str, object]:
         "load": target.load,
         "merge_keys": list(target.merge_keys),
         "effective_column": target.effective_column,
+        **({"delete_when": target.delete_when} if target.delete_when else {}),
+        **({"on_missing": target.on_missing} if target.on_missing else {}),
+        **({"keep_tombstones": str(target.keep_tombstones)} if target.keep_tombstones else {}),
+        **({"track": list(target.track)} if target.track else {}),
+        **({"ignore": list(target.ignore)} if target.ignore else {}),
+        **({"insert_only": True} if target.insert_only else {}),
+        **({"missing_columns": "keep"} if target.keeps_missing_columns else {}),
+        **({"immutable": list(target.immutable)} if target.immutable else {}),
         "replace_by_watermark": target.replace_by_watermark,
         "partition_by": list(target.partition_by),
         "origin_columns": target.origin_columns,

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.fingerprint import short_hash
 from partitions.state_of_kind import holds_nothing
 from resources.tables.contract.commits import TableCommit, TaggedCommit
+from resources.watermarks.deleted_rows import RETENTION
 from resources.watermarks.entry import Entry, Intent, new_id, next_entry
+from resources.watermarks.expiry import carry_expired, carry_expiry
 
 
 def loaded_entry(
@@ -25,6 +28,7 @@ def loaded_entry(
     watermark: str,
     replace_until: str | None,
     job_id: str | None,
+    now: datetime,
     withheld: Mapping[int, int] | None = None,
     guarded: bool = True,
 ) -> Entry:
@@ -39,6 +43,7 @@ def loaded_entry(
         replace_until: the state up to which later loads still replace rows, sentinel JSON text; None if
             they do not.
         job_id: Dagster's job.
+        now: the run's clock, aware.
         withheld: rows that deletes in force held back, by the numbers of their entries; None if not
             counted.
         guarded: whether state and table match. If not, the entry keeps the table commit of the entry
@@ -54,6 +59,8 @@ def loaded_entry(
         job_id=job_id,
         committed_by=commit.committed_by,
         rows=commit.rows,
+        deleted=_deleted_rows(dataflow, commit),
+        expiry=_expiry_after(dataflow, before, intent, withheld, now),
         withheld=dict(withheld) if withheld else None,
         total_withheld=(before.total_withheld if before else 0) + sum((withheld or {}).values()),
         total_rows=rows + commit.rows - (commit.removed or 0),
@@ -69,6 +76,34 @@ def loaded_entry(
         new_columns=False,
         lost_files=None,
     )
+
+
+def _deleted_rows(dataflow: Dataflow, commit: TaggedCommit) -> int:
+    """Return how many rows a load whose rows can delete their key took out of the table.
+
+    Where it replaces the rows of keys, it is by how many the table has shrunk. SCD2 keeps ended versions.
+    """
+    if not dataflow.deletes_keys:
+        return 0
+    if dataflow.target.load == "merge_overwrite":
+        return max(0, (commit.removed or 0) - commit.rows)
+    return commit.deleted if dataflow.target.load == "merge_upsert" else 0
+
+
+def _expiry_after(
+    dataflow: Dataflow,
+    before: Entry | None,
+    intent: Intent,
+    withheld: Mapping[int, int] | None,
+    now: datetime,
+) -> str | None:
+    """Return how far a retention has taken rows out after a slice: it may have held back some of its rows."""
+    retention = dataflow.target.retention
+    remaining = None if intent.replaces == "table" else before
+    if retention is None or (withheld is not None and not withheld.get(RETENTION)):
+        return remaining.expiry if remaining else None
+    limit = retention.limit(min(now, datetime.now(UTC)))
+    return carry_expiry(remaining, intent.number, intent.id, retention.column, limit)
 
 
 def abandoned_entry(
@@ -148,6 +183,9 @@ def deleted_entry(
         deletes=intent.deletes,
         deleted=deleted,
         expired=(before.expired if before else 0) + (deleted if intent.why == "expire" else 0),
+        expiry=carry_expired(before, intent.number, intent.id, intent.upper)
+        if intent.why == "expire" and intent.upper
+        else (before.expiry if before else None),
         total_rows=max(0, rows - deleted),
         committed_by=commit.committed_by if commit else None,
         **(_of_table(dataflow, before, commit) if commit else {}),

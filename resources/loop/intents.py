@@ -12,7 +12,7 @@ from partitions.errors import Conflict, DataflowHeld, StrandlineError
 from partitions.fingerprint import fingerprint
 from partitions.instants import time_text
 from partitions.plan import FixesInputs, TellsSourceIdentity
-from partitions.request import Forced, Replay, ReplayFiles
+from partitions.request import Forced, Replay, ReplayCommits, ReplayFiles
 from partitions.sentinels import serialise
 from resources.kinds.contract.bad_parts import SetsAside
 from resources.kinds.contract.planning import CountsFirstLoads
@@ -65,7 +65,9 @@ def draft_intent(
         watermark=watermark,
         lower=serialise(slice_.lower) if slice_.lower else None,
         upper=serialise(slice_.upper),
-        reason=run.request.reason if isinstance(run.request, Replay | ReplayFiles | Forced) else None,
+        reason=run.request.reason
+        if isinstance(run.request, Replay | ReplayFiles | ReplayCommits | Forced)
+        else None,
         definition=definition_of(run.dataflow),
         fingerprint=fingerprint(run.dataflow),
         pinned=run.log.put_schema(run.name, pinned),

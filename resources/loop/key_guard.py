@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
 from partitions.plan import pluralize
-from partitions.target import DATAFLOW_COLUMN, HISTORY_COLUMNS
+from partitions.target import DATAFLOW_COLUMN
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.entries import keyed_by
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _SEARCHED_ENTRIES = 20
 """Entries that are looked through for the last load, where none says by which keys it was."""
 _SHOWN = 3
-VALID_FROM, _, IS_CURRENT = HISTORY_COLUMNS
 
 
 def check_keys(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> None:
@@ -80,10 +79,11 @@ def _duplicate_keys(run: RunContext[SliceT], dataflow: Dataflow) -> tuple[int, i
         (F.col(quoted(names[key.lower()])) if key.lower() in names else F.lit(None).cast("string")).alias(key)
         for key in target.merge_keys
     ]
-    if target.load == "scd2" and VALID_FROM in names:
+    start, is_current = target.names.valid_from, target.names.is_current
+    if target.load == "scd2" and start.lower() in names:
         return (
-            _duplicates(rows.where(F.col(IS_CURRENT)).select(*keys), target.merge_keys)
-            or _duplicates(rows.select(*keys, VALID_FROM), (*target.merge_keys, VALID_FROM))
+            _duplicates(rows.where(F.col(quoted(is_current))).select(*keys), target.merge_keys)
+            or _duplicates(rows.select(*keys, quoted(start)), (*target.merge_keys, start))
             or (0, 0, [])
         )
     return _duplicates(rows.select(*keys), target.merge_keys) or (0, 0, [])

@@ -21,7 +21,7 @@ from typing import Any, Generic
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError, TooManyBadParts
 from partitions.path.bad_files import is_loaded, is_outdated
 from partitions.plan import Plan, Slice, is_repeat, pluralize
-from partitions.request import Forced, LateOnly, Replay, ReplayFiles
+from partitions.request import Forced, LateOnly, Replay, ReplayCommits, ReplayFiles
 from partitions.slow_slices import SlowSlices
 from resources.kinds.contract.planning import RunsAhead
 from resources.kinds.contract.reading import ReadsVersions, ReportsBatches
@@ -141,7 +141,7 @@ class _RunExecution(Generic[SliceT]):
         outcome.seconds = time.monotonic() - started
         outcome.repeated = repeated_warnings(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
         # Late files that are loaded say nothing of what is above the watermark.
-        # Nor does a replay, whose failures hold no run back.
+        # Nor does a chunk of a replay, whose failures hold no run back: the replay notes how it ended.
         if not self._replays and (outcome.error is not None or not isinstance(run.request, LateOnly)):
             note_attempt(run.log, outcome)
             note_look(run.log, outcome)
@@ -151,7 +151,7 @@ class _RunExecution(Generic[SliceT]):
     @property
     def _skips_loaded_chunk(self) -> bool:
         """Whether the run replays a chunk that it skips if the chunk is loaded already."""
-        return isinstance(self._run.request, Replay | ReplayFiles)
+        return isinstance(self._run.request, Replay | ReplayFiles | ReplayCommits)
 
     @property
     def _replays(self) -> bool:

@@ -54,8 +54,13 @@ def remedy_of_loaded_source(log: WatermarkLog, dataflow: Dataflow) -> str | None
     return f"{earlier}. Correct source.path in the dataflow's file, or restore the {folder} with its files"
 
 
-def warn_of_emptied_source(dataflow: Dataflow, entry: Entry | None, source: FileSource) -> list[str]:
+def warn_of_emptied_source(entry: Entry | None, source: FileSource, hint: str = "") -> list[str]:
     """Return a warning if a listing without files means that the source was emptied after loads.
+
+    Args:
+        entry: the newest entry; None if there is none.
+        source: the source.
+        hint: what names the loaded files, for the end of the sentence.
 
     Raises:
         SourceError: the listing failed.
@@ -63,10 +68,7 @@ def warn_of_emptied_source(dataflow: Dataflow, entry: Entry | None, source: File
     if entry is None or not entry.total_files or source.holds_files():
         return []
     loaded = pluralize(entry.total_files, "file")
-    command = f"strandline ledger {dataflow.name} --compare"
-    return [
-        f"{source.root} {_EMPTIED} {loaded} from it. If it has moved, correct source.path; `{command}` names them"
-    ]
+    return [f"{source.root} {_EMPTIED} {loaded} from it. If it has moved, correct source.path{hint}"]
 
 
 def tells_of_emptied_source(warning: str) -> bool:

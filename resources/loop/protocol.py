@@ -158,7 +158,8 @@ def _append(
         return NotCommitted(appended, _finished_error(intent))
     size = slice_.size
     amount = "" if size.ranges else f" of {size.amount}"
-    run.notify(Step.APPENDED, f"slice {intent.number}: {pluralize(loaded.rows, 'row')}{amount}")
+    deleted = f", {appended.deleted:,} deleted" if appended.deleted else ""
+    run.notify(Step.APPENDED, f"slice {intent.number}: {pluralize(loaded.rows, 'row')}{deleted}{amount}")
     return Committed(
         appended,
         # Another run took this one for dead, and counts the slice.

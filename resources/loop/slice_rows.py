@@ -9,7 +9,14 @@ from partitions.errors import NeedsDecision
 from partitions.plan import Size
 from resources.kinds.contract.reading import BuildsOnState, KnowsColumns
 from resources.kinds.contract.slices import SliceT
-from resources.kinds.contract.writing import ROWS, SavesHighest, StatsReader, WatchesRows, WriteStats
+from resources.kinds.contract.writing import (
+    ROWS,
+    SavesHighest,
+    StatsReader,
+    SteersRows,
+    WatchesRows,
+    WriteStats,
+)
 from resources.loop.context import RunContext
 from resources.loop.delete_marks import failed_condition
 from resources.loop.entries import is_last_query
@@ -72,7 +79,8 @@ def slice_rows(
     rows = transformed(spark, run.dataflow, source_rows, batch, run.folder, compiled=names)
     if isinstance(run.kind.writing, WatchesRows):
         run.kind.writing.check_rows(rows)
-    return rows
+    writing = run.kind.writing
+    return writing.steered(rows, slice_) if isinstance(writing, SteersRows) else rows
 
 
 def observe_again(run: RunContext[SliceT], entry: Entry | None, intent: Intent, slice_: SliceT) -> WriteStats:

@@ -52,7 +52,7 @@ def check_table(
         head = table.head(known_commit(entry, intent), intent.app_id if intent else None)
         _check_writer(head, own_state, errors)
         if head.newest is not None and not _ends_intent(head, intent) and table.contents.has_data():
-            raise errors.state_lost(head, _find_other_writer(table, own_state))
+            raise errors.state_lost(head, find_other_writer(table, own_state))
         _check_foreign(dataflow, entry, head, table, errors)
     else:
         head = table.head(known_commit(entry, intent), entry.app_id)
@@ -90,7 +90,7 @@ def _check_writer(head: TableHead, own_state: OwnState | None, errors: TableErro
         raise errors.other_writer(head, own_state.writer)
 
 
-def _find_other_writer(table: Table, own_state: OwnState | None) -> Writer | None:
+def find_other_writer(table: Table, own_state: OwnState | None) -> Writer | None:
     """Return the other state that the newest commit of any dataflow names; None if none is known."""
     if own_state is None:
         return None

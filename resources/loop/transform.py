@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
+from partitions.history import end_value
 from partitions.spelling import describe_missing
-from partitions.target import DATAFLOW_COLUMN, HELPER_PREFIX, HISTORY_COLUMNS, RUN_COLUMNS
-from resources.spark.frames import with_typed_columns
+from partitions.target import ABSENT_COLUMN, DATAFLOW_COLUMN, HELPER_PREFIX, RUN_COLUMNS
+from resources.loop.delete_when import check_delete_when
+from resources.spark.frames import type_of_column, with_typed_columns
 from resources.spark.settings import TIME_ZONE
 from resources.sql import quoted
 from resources.tables.rows.deduplicate import has_no_order
@@ -123,8 +125,27 @@ def _check_target_columns(dataflow: Dataflow, df: DataFrame) -> None:
     if target.effective_column is not None:
         _check_columns(dataflow, "effective_column", (target.effective_column,), df)
         _check_comparable(dataflow, "effective_column", (target.effective_column,), df)
+        _check_open_end(dataflow, target.effective_column, df)
+    _check_columns(dataflow, "track", target.track or (), df)
+    _check_columns(dataflow, "ignore", target.ignore or (), df)
+    _check_columns(dataflow, "immutable", target.immutable or (), df)
+    check_delete_when(dataflow, df)
     _check_columns_of_load(dataflow, df)
     _check_folders(dataflow, df)
+
+
+def _check_open_end(dataflow: Dataflow, effective: str, df: DataFrame) -> None:
+    """Raise ConfigurationError if the open end is no value of the effective column's type."""
+    open_end = dataflow.target.open_end
+    if open_end is None:
+        return
+    data_type = type_of_column(df, effective)
+    if end_value(open_end, data_type) is None:
+        raise ConfigurationError(
+            f"dataflow {dataflow.name}: target.open_end: expected a value of type {data_type}, as {effective} "
+            f"has, found {open_end!r}. Correct target.open_end, or remove it: current versions end with NULL then",
+            code="query",
+        )
 
 
 def _check_columns_of_load(dataflow: Dataflow, df: DataFrame) -> None:
@@ -217,7 +238,11 @@ def _check_names(dataflow: Dataflow, df: DataFrame) -> None:
     A first load would lose values, or leave a number that no run can finish.
     """
     target = dataflow.target
-    helper = next((name for name in df.columns if name.lower().startswith(HELPER_PREFIX)), None)
+    own_marks = {ABSENT_COLUMN} if target.keeps_missing_columns else set()
+    helper = next(
+        (name for name in df.columns if name.lower().startswith(HELPER_PREFIX) and name not in own_marks),
+        None,
+    )
     if helper is not None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected no column whose name starts with {HELPER_PREFIX}, which "
@@ -233,7 +258,8 @@ def _check_names(dataflow: Dataflow, df: DataFrame) -> None:
             code="query",
         )
     reads_tables = any(source.lake_table for source in dataflow.source.parts.values())
-    reserved = target.reserved | target.reserved_of_runs(reads_tables=reads_tables)
+    reserved = target.reserved(records_deletes=dataflow.deletes_keys)
+    reserved |= target.reserved_of_runs(reads_tables=reads_tables)
     reserved_name = next((name for name in df.columns if name.lower() in reserved), None)
     if reserved_name is not None:
         why = reserved[reserved_name.lower()]
@@ -261,7 +287,9 @@ def _check_comparable(dataflow: Dataflow, key: str, columns: Sequence[str], df: 
 def _check_columns(dataflow: Dataflow, key: str, columns: Sequence[str], df: DataFrame) -> None:
     if not columns:
         return
-    added = HISTORY_COLUMNS if dataflow.target.load == "scd2" else ()
+    target = dataflow.target
+    history = target.history_columns(records_deletes=dataflow.deletes_keys)
+    added = history if key in ("partition_by", "cluster_by") else ()
     available_names = {name.lower() for name in (*df.columns, *added)}
     missing = [name for name in columns if name.lower() not in available_names]
     if missing:

@@ -21,10 +21,14 @@ def check_rises(run: RunContext[SliceT], entry: Entry | None, after: str) -> Non
     """
     before = entry.watermark if entry else "{}"
     if not run.kind.planning.covers(after, before):
+        again, choice = "rewind", f"strandline state rewind {run.name} --to NUMBER --reason TEXT"
+        if not run.dataflow.watermark.rows_name_origin:  # it cannot go back
+            again = "run the reset below"
+            choice = f"strandline state reset {run.name} --replace --reason TEXT"
         raise NeedsDecision(
             f"dataflow {run.name}: expected a slice that ends at or above the watermark of entry {entry.number if entry else 0},"
             f" found one that ends below it. The run stopped before it changed anything. `strandline state show {run.name}"
-            " --full` shows the watermark. To read data again, rewind",
+            f" --full` shows the watermark. To read data again, {again}",
             code="would_fall",
-            choices=(f"strandline state rewind {run.name} --to NUMBER --reason TEXT",),
+            choices=(choice,),
         )

@@ -90,6 +90,8 @@ def failed_step(run: RunContext[SliceT], intent: Intent, error: Exception) -> St
     steps = [name for name in ("transform", "sql", "operators") if getattr(run.dataflow, name)]
     if isinstance(run.dataflow.source, FilesSource) and run.dataflow.source.options:
         steps.append("source.options")
+    if run.dataflow.target.delete_when:
+        steps.append("target.delete_when")
     if not steps or _mentions(error, (*_DUPLICATE_CODES, *_CONSTRAINT_CODES)) or not fails_on_values(error):
         return None
     step_names = " or ".join(steps)
@@ -141,6 +143,16 @@ def write_failure(run: RunContext[SliceT], intent: Intent, error: Exception) -> 
     )
 
 
+def _describe_parts(run: RunContext[SliceT]) -> str:
+    """Return what to do if the rows are sums of a part of a window; "" if no part is read alone."""
+    remedy = run.dataflow.watermark.whole_windows
+    return (
+        f"If they are sums of a window that was read in parts, set {remedy}, and run again. Else: "
+        if remedy
+        else ""
+    )
+
+
 def write_refusal(
     run: RunContext[SliceT], intent: Intent, load: Load, rows: DataFrame | None, error: Exception
 ) -> TargetError:
@@ -151,7 +163,8 @@ def write_refusal(
         columns = columns_of(load.where)
         return TargetError(
             f"dataflow {run.name}: table {run.dataflow.table} refuses rows of slice {intent.number}: sql "
-            "or transform moved them out of the window, unit or file that they were read from. Correct "
+            "or transform moved them out of the window, unit or file that they were read from. "
+            f"{_describe_parts(run)}Correct "
             f"it, so that the values of {', '.join(columns)} stay within that part. If earlier runs have "
             "loaded such rows, then run the reset below, which reloads the table",
             choices=(reload,),

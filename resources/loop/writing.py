@@ -17,10 +17,11 @@ from partitions.errors import (
     StrandlineError,
     TargetError,
 )
-from partitions.loads import Append, LackingColumn, Load, ReplaceAll, ReplaceKeys, Scd2, Upsert
+from partitions.loads import Append, ByKeys, LackingColumn, Load, ReplaceAll, ReplaceKeys, Scd2, Upsert
 from partitions.predicate import NOTHING, columns_of
 from partitions.supported import FORMATS
 from partitions.table_types import VARIANT, first_unsupported_column
+from partitions.target import ABSENT_COLUMN, DELETES_COLUMN
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.reading import ReportsMissingColumns
@@ -29,13 +30,22 @@ from resources.kinds.contract.writing import StatsReader
 from resources.loop.appending import replaced_until
 from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
+from resources.loop.delete_when import marked_deletes
 from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.interruption_retries import retry_interruptions
+from resources.loop.missing_keys import (
+    check_missing_keys,
+    is_superseded,
+    load_of_whole,
+    with_missing_keys,
+    without_rows,
+)
 from resources.loop.optional_columns import optional_columns
 from resources.loop.retention import check_rules
 from resources.loop.side_tables import write_side_tables
 from resources.loop.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
+from resources.loop.tombstones import bury_deleted
 from resources.loop.verifying import find_commit
 from resources.loop.write_failures import failed_step, find_bad_part, is_refused, write_failure, write_refusal
 from resources.outcome import NotCommitted, Step
@@ -44,8 +54,8 @@ from resources.spark.failures import root_cause
 from resources.tables.contract.commits import Tag
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.contract.table import Table
-from resources.tables.rows.deduplicate import drop_shared_keys, latest_rows
-from resources.tables.rows.scd2 import scd2_initial_rows
+from resources.tables.rows.deduplicate import drop_shared_keys
+from resources.tables.rows.keyed_rows import initial_rows, latest_by_key
 from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
@@ -70,6 +80,8 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
             # On Spark Connect nothing is looked at before it is asked for.
             refuse_types(run.dataflow, intent.number, rows.schema.jsonValue())
         check_rules(run, rows, entry, optional_columns(run, intent, slice_, rows))
+        if run.dataflow.target.removes_missing and not is_superseded(run, entry, slice_):
+            rows = check_missing_keys(run, intent, rows, run.kind.writing.load(slice_, rows))
     except StrandlineError:
         raise
     except Exception as error:
@@ -168,18 +180,16 @@ def _write_once(
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
         set_records_aside(run, intent, slice_)
         write_side_tables(run, intent, slice_)
-        planned = run.kind.writing.load(slice_, rows)
-        load = (
-            ReplaceAll()
-            if intent.replaces == "table"
-            else _with_missing_columns(run, intent, slice_, planned, rows)
-        )
+        superseded = is_superseded(run, entry, slice_)
+        rows = without_rows(rows) if superseded else rows
+        planned = load_of_whole(run, run.kind.writing.load(slice_, rows))
+        planned = _with_missing_columns(run, intent, slice_, planned, rows)
+        load = ReplaceAll() if intent.replaces == "table" else planned
         rows, stats = kept_rows(run, rows, entry, intent, slice_)
         rescues = run.dataflow.target.schema_mode == "rescue"
         rows, count_rescued = run.rescued.observe(rows) if rescues else (rows, lambda: None)
-        rows = _without_older_rows(
-            run, deduplicated_rows(rows, planned, load), load
-        )  # behind the observation, which counts what was read
+        # Behind the observation, which counts what was read.
+        rows = _rows_to_write(run, intent, None if superseded else slice_, rows, planned, load)
         _target(run, entry, intent, load).write(rows, load, tag, intent.watermark, base=intent.table_version)
         count_rescued()
         run.withheld.count(intent.number)
@@ -235,39 +245,53 @@ def _target(run: RunContext[SliceT], entry: Entry | None, intent: Intent, load: 
     return run.table.with_schema_mode("merge") if had_untyped else run.table
 
 
-def deduplicated_rows(rows: DataFrame, planned: Load, load: Load) -> DataFrame:
-    """Return the rows to write: an upsert's latest row per key, SCD2's per key and time, else all rows.
+def _rows_to_write(
+    run: RunContext[SliceT],
+    intent: Intent,
+    whole: SliceT | None,
+    rows: DataFrame,
+    planned: Load,
+    load: Load,
+) -> DataFrame:
+    """Return the rows that a slice's load takes, with the marks of those that delete their key.
 
     Args:
+        run: the run.
+        intent: the slice's intent.
+        whole: the slice, whose rows may be the whole source; None if a later state of it is loaded.
         rows: all of the slice's.
         planned: the load of the definition.
         load: the load that is carried out, which may empty the table first.
     """
-    match planned:
-        case Upsert(keys, order):
-            return latest_rows(rows, keys, order)
-        case Scd2(keys, effective, order):
-            latest = latest_rows(rows, (*keys, effective), order)
-            return scd2_initial_rows(latest, planned) if isinstance(load, ReplaceAll) else latest
-    return rows
+    if not isinstance(planned, ByKeys):
+        # A slice that records failures alone adds no rows by keys. Elsewhere nothing is dropped: Spark would be asked for the columns again.
+        return rows.drop(DELETES_COLUMN, ABSENT_COLUMN) if run.dataflow.target.merges else rows
+    latest = latest_by_key(marked_deletes(run.dataflow, rows), planned)
+    if whole is not None:
+        latest = with_missing_keys(run, intent, whole, latest, planned)
+    loaded_rows = _without_older_rows(run, bury_deleted(run, intent, latest, planned), load)
+    return initial_rows(loaded_rows, planned) if isinstance(load, ReplaceAll) else loaded_rows
 
 
 def _with_missing_columns(
     run: RunContext[SliceT], intent: Intent, slice_: SliceT, load: Load, rows: DataFrame
 ) -> Load:
-    """Return an SCD2 load that names the columns which the rows lack, so that these keep their values.
+    """Return a load that names the columns which the rows lack, if these keep their values.
 
-    The source has lost these columns, or the user's step leaves them out.
+    The source has lost these columns, or the user's step leaves them out. An upsert that is asked to keep
+    them, and SCD2, do.
     """
-    if not isinstance(load, Scd2) or not run.table.exists():
+    has_table = run.table.exists() and intent.replaces != "table"
+    keeps = has_table if isinstance(load, Scd2) else isinstance(load, Upsert) and load.absent is not None
+    if not isinstance(load, Scd2 | Upsert) or not keeps:
         return load
     lacking: Sequence[LackingColumn] = ()
-    if isinstance(run.kind.reading, ReportsMissingColumns):
+    records_tell = isinstance(load, Upsert) and run.dataflow.source.record_support.name_fields
+    if isinstance(run.kind.reading, ReportsMissingColumns) and not records_tell:
         lacking = run.kind.reading.missing_columns(run.spark, slice_, run.log.get_schema(intent.pinned))
     row_columns = {name.casefold() for name in rows.columns}
-    left_out = [
-        LackingColumn(name) for name in run.table.contents.columns() if name.casefold() not in row_columns
-    ]
+    table_columns = run.table.contents.columns() if has_table else ()
+    left_out = [LackingColumn(name) for name in table_columns if name.casefold() not in row_columns]
     return replace(load, lacking=(*lacking, *left_out))
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, NeedsDecision, SchemaError, StrandlineError
+from partitions.errors import ConfigurationError, NeedsDecision, SchemaError, StrandlineError, strip_dataflow
 from partitions.evolution import evolve_schema
 from partitions.plan import Plan
 from partitions.readings import dataflows_by_source
@@ -108,6 +108,8 @@ class Opener(Stores):
         entry = self.checked_entry(dataflow)
         self._check_columns(dataflow, entry)
         kind = self.kind(dataflow) if kind is None else kind
+        stop, columns = self._stop(dataflow, entry)
+        stops = (stop.message,) if stop else ()
         if waits := self.waits_for_upstream(dataflow):
             waits += "; `strandline run --all` runs each dataflow after those whose tables it reads"
         try:
@@ -116,12 +118,12 @@ class Opener(Stores):
             if not waits or not error.is_of_missing_source:
                 raise
             number = entry.number if entry else 0
-            return Plan(dataflow.name, dataflow.kind, number, now, waits)
+            return Plan(dataflow.name, dataflow.kind, number, now, waits, warnings=stops, stop=stop)
         is_decided = entry is not None and entry.why == "accept"
         before = self.log.find(dataflow.name, entry.previous) if entry and is_decided else entry
-        changes = (self._change_of_schema(dataflow, entry), *self.table_effects(dataflow, entry, before))
+        changes = (columns, *stops, *self.table_effects(dataflow, entry, before))
         warnings = dict.fromkeys([*plan.warnings, *kind.reading.warnings, *filter(None, (waits, *changes))])
-        return replace(plan, warnings=tuple(warnings))
+        return replace(plan, warnings=tuple(warnings), stop=stop)
 
     def table_effects(self, dataflow: Dataflow, entry: Entry | None, before: Entry | None) -> tuple[str, ...]:
         """Return sentences about tables that a definition or decision leaves as they are, and about new keys.
@@ -131,11 +133,23 @@ class Opener(Stores):
             entry: the entry that the next run builds on.
             before: the entry before a decision; ``entry`` itself if there was none.
         """
-        keys = self._change_of_keys(dataflow, entry)
-        return (*([keys] if keys else []), *describe_table_effects(self, dataflow, entry, before))
+        keys = self._unchecked_keys(dataflow, entry)
+        return (*([keys.message] if keys else []), *describe_table_effects(self, dataflow, entry, before))
 
-    def _change_of_keys(self, dataflow: Dataflow, entry: Entry | None) -> str | None:
-        """Return a warning that the next run checks new merge keys; None if there are none.
+    def _stop(self, dataflow: Dataflow, entry: Entry | None) -> tuple[NeedsDecision | None, str | None]:
+        """Return why the next run with rows stops for a decision, and how its columns change the schema.
+
+        Every stop that a plan foresees is here: its message is a sentence about the next run, and its
+        choices lead on. Checks that need Spark are left to the run.
+        """
+        try:
+            columns = self._change_of_schema(dataflow, entry)
+        except SchemaError as error:
+            return _stop_of_schema(dataflow, error), None
+        return self._unchecked_keys(dataflow, entry), columns
+
+    def _unchecked_keys(self, dataflow: Dataflow, entry: Entry | None) -> NeedsDecision | None:
+        """Return that the next run checks new merge keys, and stops if rows share one; None without new keys.
 
         None, too, if only Spark can tell.
         """
@@ -144,9 +158,11 @@ class Opener(Stores):
         if entry.keyed_by == keyed_by(definition_of(dataflow)) or not self.table(dataflow).exists():
             return None
         keys = ", ".join(dataflow.target.merge_keys)
-        return (
+        return NeedsDecision(
             f"the next run with rows is the first with merge_keys: {keys}. It stops if rows of table "
-            f"{dataflow.table} share a key (keys_not_unique)"
+            f"{dataflow.table} share a key (keys_not_unique); a run checks them before it changes anything",
+            code="keys_not_unique",
+            choices=(f"strandline run {dataflow.name}",),
         )
 
     def _check_columns(self, dataflow: Dataflow, entry: Entry | None) -> None:
@@ -165,6 +181,9 @@ class Opener(Stores):
         """Return how the source's columns differ from the pinned ones, and what the next run does about it.
 
         None if they do not differ, or only Spark can tell.
+
+        Raises:
+            SchemaError: the next run with rows refuses the columns.
         """
         if dataflow.streams_with_spark:
             return None  # what is pinned are the columns of its query
@@ -173,19 +192,24 @@ class Opener(Stores):
         declared = dataflow.source.declared_schema
         if declared is not None and dataflow.target.schema_mode == "strict":
             pinned = PinnedSchema.of(self.log.get_schema(entry.pinned))
-            error = find_change_without_spark(declared, pinned, dataflow.name)
-            return f"the next run with rows stops: {error.message}: {error.choices[0]}" if error else None
+            if error := find_change_without_spark(declared, pinned, dataflow.name):
+                raise error
+            return None
         table = dataflow.source.lake_table
         described = find_table(self.lake.child(table)).contents.schema() if table is not None else None
         if described is None:
             return None
         pinned_columns = json.loads(self.log.get_schema(entry.pinned))["columns"]
+        incoming = all_nullable(json.loads(described[1]))
         try:
-            evolution = evolve_schema(
-                pinned_columns, all_nullable(json.loads(described[1])), dataflow.target.schema_mode
-            )
+            evolution = evolve_schema(pinned_columns, incoming, dataflow.target.schema_mode)
         except SchemaError as error:
-            return f"the next run with rows will refuse the columns of {table}: {error.message}"
+            raise SchemaError(
+                f"columns of {table}: {error.message}",
+                reason=error.reason,
+                field=error.field,
+                choices=error.choices or (f"strandline state reset {dataflow.name} --replace --reason TEXT",),
+            ) from error
         changes = "; ".join(map(str, evolution.changes))
         return f"the next rows change the schema with {table}: {changes}" if changes else None
 
@@ -313,3 +337,9 @@ class Opener(Stores):
         context = self.loop(dataflow, now).context
         own_state = replace(self.own_state(dataflow), takes_any=True)
         return UnfinishedIntent(replace(context, own_state=own_state), patience)
+
+
+def _stop_of_schema(dataflow: Dataflow, error: SchemaError) -> NeedsDecision:
+    """Return the stop of the next run with rows that a schema causes."""
+    message = f"the next run with rows stops: {strip_dataflow(dataflow.name, error.message)}"
+    return NeedsDecision(message, code=error.code, choices=error.choices)

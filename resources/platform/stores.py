@@ -16,8 +16,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, SourceError
 from partitions.lineage import Lineage
 from partitions.readings import dataflows_by_source
-from partitions.stream.side_table_names import side_tables
-from partitions.table_names import bad_records_table
+from partitions.table_names import TOMBSTONES, bad_records_table, side_tables
 from resources.connections.places import Place
 from resources.connections.postgres import Database
 from resources.connections.source_connection import SourceConnection
@@ -33,7 +32,7 @@ from resources.staging import Staging
 from resources.tables.contract.commits import Writer
 from resources.tables.contract.sharing import share_of
 from resources.tables.contract.table import Table
-from resources.tables.registry import PACKAGES, find_format, find_table, open_table
+from resources.tables.registry import DEFAULT_FORMAT, PACKAGES, find_format, find_table, open_table
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.log import WatermarkLog
@@ -57,6 +56,8 @@ class Stores:
         loads: all dataflows that this process loads; Spark is started with the jars of all of them.
         sensor_interval: between two ticks of a sensor; None: each sensor has its own.
         catalog: hears of runs; None: nobody does.
+        env: the environment, for commands in texts; None: none.
+        table_format: the format of new tables whose maker names none.
     """
 
     state: Place | Database
@@ -69,6 +70,8 @@ class Stores:
     loads: tuple[Dataflow, ...] = ()
     sensor_interval: timedelta | None = None
     catalog: EventSender | None = None
+    env: str | None = None
+    table_format: str = DEFAULT_FORMAT
 
     @cached_property
     def log(self) -> WatermarkLog:
@@ -101,9 +104,14 @@ class Stores:
         vars(copy)["log"] = log
         return copy
 
-    def manager(self) -> WatermarkManager:
-        """Return a new watermark manager, which caches what it read last."""
-        return WatermarkManager(LogProvider(self.log))
+    def manager(self, warn: Callable[[str], None] | None = None) -> WatermarkManager:
+        """Return a new watermark manager, which caches what it read last.
+
+        Args:
+            warn: takes its warnings; None: Python's logging does.
+        """
+        provider = LogProvider(self.log)
+        return WatermarkManager(provider) if warn is None else WatermarkManager(provider, warn)
 
     def loading(self, dataflows: Iterable[Dataflow]) -> Self:
         """Return the same resources for a process that loads these dataflows."""
@@ -161,9 +169,12 @@ class Stores:
 
     def own_state(self, dataflow: Dataflow) -> OwnState:
         """Return the addresses of the dataflow's state, which its commits name."""
-        table = self.lake.child(dataflow.table)
+        return OwnState(dataflow.name, self.log, self.writer_of(dataflow.table))
+
+    def writer_of(self, table: str) -> Writer:
+        """Return how commits of a table of the lake name this project and its state."""
         folder = os.path.realpath(self.folder)
-        return OwnState(dataflow.name, self.log, Writer(folder, address_of(self.state), address_of(table)))
+        return Writer(folder, address_of(self.state), address_of(self.lake.child(table)))
 
     def bad_records(self, dataflow: Dataflow) -> Table | None:
         """Return the table for the dataflow's bad records; None if bad records may not be set aside.
@@ -176,7 +187,12 @@ class Stores:
     def side_tables(self, dataflow: Dataflow) -> Mapping[str, Table]:
         """Return the side tables of the dataflow by short name, in the format of its table."""
         return {
-            short: open_table(dataflow.target.format, self.lake.child(name), partition_by)
+            short: open_table(
+                dataflow.target.format,
+                self.lake.child(name),
+                partition_by,
+                "merge" if short == TOMBSTONES else "strict",  # the keys of the definition may change
+            )
             for short, (name, partition_by) in side_tables(dataflow).items()
         }
 
@@ -209,6 +225,10 @@ class Stores:
         """Return an engine whose sessions read a table of the lake."""
         return self.spark.with_places([self.lake], _packages_at(place)).sharing(self._jars)
 
+    def engine_of_format(self, table_format: str) -> SparkEngine:
+        """Return an engine whose sessions write tables of a format into the lake."""
+        return self.spark.with_places([self.lake], PACKAGES.get(table_format, ())).sharing(self._jars)
+
     def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
         """Return the packages that Spark needs for the dataflow's files, its table, and its input tables."""
         read = [self.lake.child(table) for table in dataflow.inputs.values()]
@@ -216,9 +236,18 @@ class Stores:
             if reading.source.lake_table is not None:
                 place = self.source_of(reading)
                 read += [place] if isinstance(place, Place) else []
-        of_tables = chain.from_iterable(map(_packages_at, read))
-        readers = chain.from_iterable(map(packages_of, dataflows_by_source(dataflow)))
-        return (*readers, *PACKAGES.get(dataflow.target.format, ()), *of_tables)
+        return (*_packages_by_definition(dataflow), *chain.from_iterable(map(_packages_at, read)))
+
+    def engine_of_loads(self) -> SparkEngine:
+        """Return an engine whose sessions reach the lake and the sources of what this process loads.
+
+        An unknown source, for example because of an unset variable, is left out.
+        """
+        places: list[SourceConnection] = []
+        for dataflow in self.loads:
+            with suppress(ConfigurationError):
+                places += self.read_by(dataflow)
+        return self.spark.with_places((self.lake, *places)).sharing(self._jars)
 
     @cached_property
     def _jars(self) -> tuple[str, ...]:
@@ -226,8 +255,10 @@ class Stores:
 
         An unknown source, for example because of an unset variable, needs none: its run fails.
         """
-        jars: dict[str, None] = {}
+        # Assets of the user's own are stored in the default format.
+        jars: dict[str, None] = dict.fromkeys(PACKAGES.get(self.table_format, ()))
         for dataflow in self.loads:
+            jars |= dict.fromkeys(_packages_by_definition(dataflow))
             with suppress(ConfigurationError):
                 engine = self.spark.with_places(self.read_by(dataflow), self._packages_of(dataflow))
                 jars |= dict.fromkeys(engine.packages)
@@ -237,6 +268,12 @@ class Stores:
 def _runs_functions(dataflow: Dataflow) -> bool:
     """Return whether a user's functions run in Spark, or may."""
     return dataflow.transform is not None or dataflow.streams_with_spark
+
+
+def _packages_by_definition(dataflow: Dataflow) -> tuple[str, ...]:
+    """Return the packages that Spark needs for the dataflow's files and for its table."""
+    readers = chain.from_iterable(map(packages_of, dataflows_by_source(dataflow)))
+    return (*readers, *PACKAGES.get(dataflow.target.format, ()))
 
 
 def _packages_at(place: Place) -> tuple[str, ...]:

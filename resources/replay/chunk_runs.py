@@ -37,6 +37,7 @@ class ReplayStep:
         reason: the reason of its entries.
         is_done: whether it was read before.
         on_finish: is called once it is read.
+        find_unread: returns the error of a run that has left out a part of the chunk; None if it has not.
     """
 
     chunk: ReplayChunk
@@ -44,6 +45,7 @@ class ReplayStep:
     reason: str
     is_done: bool = False
     on_finish: Callable[[], None] = lambda: None
+    find_unread: Callable[[Outcome], StrandlineError | None] = lambda outcome: None
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class ReplayResult:
 def read_chunks(
     loop: Loop[Any], steps: Sequence[ReplayStep], on_progress: ProgressListener = lambda reports: None
 ) -> ReplayResult:
-    """Read chunks in order, up to the first that fails.
+    """Read chunks in order, up to the first that fails. A chunk that has to wait does not stop the others.
 
     Args:
         loop: the dataflow's loop.
@@ -76,6 +78,7 @@ def read_chunks(
     )
     reports = [_report(step, "skipped" if step.is_done else "pending") for step in steps]
     on_progress(reports)
+    unread: StrandlineError | None = None
     for position, step in enumerate(steps):
         if step.is_done:
             continue
@@ -83,15 +86,18 @@ def read_chunks(
         # A run may also have finished what another had begun.
         own_rows = [commit.rows for commit in chunk_outcome.committed if commit.entry.reason == step.reason]
         _add(outcome, chunk_outcome)
-        if chunk_outcome.error is not None:
-            _name_chunk(chunk_outcome.error, step)
-            reports[position] = _report(step, "failed", sum(own_rows), chunk_outcome.error.message)
+        waits = None if chunk_outcome.error is not None else step.find_unread(chunk_outcome)
+        if (error := chunk_outcome.error or waits) is not None:
+            _name_chunk(error, step)
+            reports[position] = _report(step, "failed", sum(own_rows), error.message)
+            unread = unread or waits
         else:
             step.on_finish()
             reports[position] = _report(step, "committed" if own_rows else "nothing", sum(own_rows))
         on_progress(reports)
         if chunk_outcome.error is not None:
             break
+    outcome.error = outcome.error or unread
     return ReplayResult(outcome, reports)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from partitions.column.predicates import format_bound
+from partitions.request import CommitNumber
 from partitions.sentinels import deserialise, serialise
 from partitions.window.work_outcomes import TimeBound
 from resources.watermarks.entry import StoredRecord
@@ -25,12 +26,14 @@ class ReplayChunk(StoredRecord):
         files: paths of files, in pair order; empty for other kinds.
         works: windows of units; empty for other kinds.
         gone_paths: paths of files that are gone at the source, whose rows are deleted.
+        commits: the commit before the first one, and the last one; None for other kinds.
     """
 
     range: str
     files: tuple[str, ...] = ()
     works: tuple[StoredWork, ...] = ()
     gone_paths: tuple[str, ...] = ()
+    commits: tuple[CommitNumber | None, CommitNumber] | None = None
 
     @classmethod
     def of(
@@ -40,10 +43,17 @@ class ReplayChunk(StoredRecord):
         files: Sequence[str] = (),
         works: Sequence[StoredWork] = (),
         gone_paths: Sequence[str] = (),
+        commits: tuple[CommitNumber | None, CommitNumber] | None = None,
     ) -> ReplayChunk:
         """Return the chunk between two bounds."""
         range_ = serialise({"lower": lower, "upper": upper})
-        return cls(range=range_, files=tuple(files), works=tuple(works), gone_paths=tuple(gone_paths))
+        return cls(
+            range=range_,
+            files=tuple(files),
+            works=tuple(works),
+            gone_paths=tuple(gone_paths),
+            commits=commits,
+        )
 
     @property
     def bounds(self) -> tuple[Any, Any]:
@@ -59,6 +69,6 @@ class ReplayChunk(StoredRecord):
 
     @property
     def keys(self) -> frozenset[Any]:
-        """The keys of the chunk's parts; empty for a column, whose chunks are known by their bounds."""
+        """The keys of the chunk's parts; empty for a column or commits, which are known by their bounds."""
         paths = (*self.files, *self.gone_paths)
         return frozenset(paths or ((start, unit) for start, _, unit, _ in self.works))

@@ -18,6 +18,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.plan import Plan
 from resources.loop.loop import Loop
+from resources.notes.last_run import note_attempt, note_stop
 from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.replay.chunk_runs import ProgressListener, ReplayResult, ReplayStep, read_chunks
@@ -80,7 +81,7 @@ def read_again(
     loop: Loop[Any],
     on_progress: ProgressListener = lambda reports: None,
 ) -> ReplayResult:
-    """Read the remaining chunks of a replay; end the replay when none remains.
+    """Read the remaining chunks of a replay, and note how it went; end the replay when none remains.
 
     Args:
         platform: the resources.
@@ -98,6 +99,7 @@ def read_again(
             partial(replay.request, chunk, in_progress.number, table),
             replay.reason(chunk),
             is_done=chunk in done,
+            find_unread=replay.find_unread,
         )
         for chunk in cut.chunks
     ]
@@ -109,10 +111,15 @@ def read_again(
         *lost_rows,
         *(replay.describe_unread_rows([chunk for chunk in cut.chunks if chunk not in done]) or ()),
     ]
-    replayed = read_chunks(loop, steps, on_progress)
+    try:
+        replayed = read_chunks(loop, steps, on_progress)
+    except KeyboardInterrupt:
+        note_stop(log, name, loop.context.run_id)
+        raise
     replayed.outcome.warnings[:0] = warnings
     if replayed.outcome.error is None:
         forget_in_place(log, name, words)
+    note_attempt(log, replayed.outcome, is_replay=True)
     return replayed
 
 

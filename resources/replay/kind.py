@@ -9,12 +9,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.dataflow import Dataflow
+from partitions.errors import StrandlineError
 from partitions.plan import Plan, Skip, Slice, pluralize
 from partitions.predicate import Predicate
 from partitions.request import Request
 from partitions.sentinels import Watermark
 from resources.kinds.contract.kind import Kind
 from resources.kinds.contract.lost_rows import LostRows, check_lost_rows, lost_in_all
+from resources.outcome import Outcome
 from resources.platform.stores import Stores
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.standing import IsolatedReplay
@@ -84,6 +86,11 @@ class ReplayKind(ABC):
     def column(self) -> str | None:
         """The column that bounds the range; None for files and windows."""
         return None
+
+    @property
+    def can_promote(self) -> bool:
+        """Whether a promote can swap the rows of an isolated replay."""
+        return True
 
     @property
     def newest(self) -> Entry | None:
@@ -185,6 +192,9 @@ class ReplayKind(ABC):
 
     def describe_unread_rows(self, remaining: Sequence[ReplayChunk]) -> Sequence[str] | None:
         """Return sentences about the rows that no run reads after these chunks; None if there are none."""
+
+    def find_unread(self, outcome: Outcome) -> StrandlineError | None:
+        """Return the error of a chunk's run that has left out a part of the chunk; None if it has not."""
 
     def reason(self, chunk: ReplayChunk) -> str:
         """Return the reason of a chunk's entries.

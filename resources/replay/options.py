@@ -10,11 +10,11 @@ from shlex import quote
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, name_dataflow
-from partitions.instants import Instant
 from partitions.path.gone import GoneFiles
 from partitions.replay.column_bounds import arrival_range
 from partitions.replay.every import parse_interval
 from partitions.request import WorkUnitSelection
+from partitions.window.asked_windows import parse_bound
 from resources.kinds.contract.lost_rows import DeletedRows
 
 _NO_CHUNKS = "files have no chunks but those of checkpoint"
@@ -163,7 +163,7 @@ def requested_windows(dataflow: Dataflow, options: ReplayOptions, now: datetime)
             f"dataflow {dataflow.name}: expected windows of time, found none: each run reads all of the source"
         )
     zone = dataflow.window.zone
-    lower, upper = (Instant.parse(text, zone).at(now) for text in (options.start, options.end))
+    lower, upper = (parse_bound(text, zone, now) for text in (options.start, options.end))
     if lower >= upper:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: expected a start below the end, found start {options.start} and end {options.end}"

@@ -37,6 +37,17 @@ def look_at_database(connection: JdbcConnection, source: JdbcSource) -> str:
     return f"{connection}: readable, {_describe_columns(names, source)}"
 
 
+def log_in(connection: JdbcConnection) -> str:
+    """Return one line about a database that no source reads.
+
+    Raises:
+        SourceError: the database refuses, or does not answer (SourceUnreachable).
+    """
+    with client(connection, _SECONDS) as database:
+        database.describe("SELECT 1 AS a")
+    return f"{connection}: lets its user in"
+
+
 def look_at_api(connection: ApiConnection, source: ApiSource) -> str:
     """Return one line about an API, after a request for one page.
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from datetime import tzinfo
 from typing import TYPE_CHECKING
 
-from partitions.errors import ConfigurationError
 from partitions.predicate import Predicate
 from partitions.window.extent import Extent
 from partitions.window.predicates import ExtentColumns, extents_predicate
@@ -36,11 +35,5 @@ def table_rows(
     Raises:
         ConfigurationError: a column is missing or cannot be compared, or cannot hold a unit's value.
     """
-    value_types = kinds(schema)
-    for column in [*units.values(), *([window] if window else [])]:
-        if column not in value_types:
-            raise ConfigurationError(
-                f"column {column}: expected a column with single values, such as {', '.join(schema.fieldNames())}, "
-                "found no column of that name"
-            )
-    return extents_predicate(extents, ExtentColumns(value_types, window, units, zone))
+    columns = ExtentColumns.checked(kinds(schema), window, units, zone)
+    return extents_predicate(extents, columns)

@@ -48,7 +48,14 @@ def open_source(dataflow: Dataflow, source_place: SourceConnection, staging: Sta
             return PythonRows(dataflow, definition, code, staging)
         case TableSource() as definition, Place() as place:
             table, mode = find_table(place), dataflow.target.schema_mode
-            return TableRows(table, definition, dataflow.zone, mode, may_merge=may_take_columns(dataflow))
+            return TableRows(
+                table,
+                definition,
+                dataflow.zone,
+                mode,
+                may_merge=may_take_columns(dataflow),
+                scratch=lambda: staging.folder,
+            )
     raise ConfigurationError(
         f"dataflow {dataflow.name}: expected what a source of type {dataflow.source.type} reads, found {source_place}"
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from partitions.errors import ConfigurationError
 from partitions.evolution import SchemaMode
 from partitions.loads import LackingColumn
+from partitions.schema_types import Schema
 from partitions.sources.rows import RowsSource
 from partitions.unit_values import TIMES, WORDS, ValueType
 from resources.sources.evolving import FOLLOWS, evolution_of, schema_evolved
@@ -45,6 +46,15 @@ _KINDS: dict[str, ValueType] = {
 def kind_of(type_name: str) -> ValueType | None:
     """Return the comparable data type of a type such as ``decimal(10,2)``; None if it has none."""
     return _KINDS.get(type_name.partition("(")[0])
+
+
+def value_types_of(schema: Schema) -> dict[str, ValueType]:
+    """Return the types of the columns with single values that can be compared, by name."""
+    return {
+        field["name"]: value_type
+        for field in schema["fields"]
+        if isinstance(field["type"], str) and (value_type := kind_of(field["type"])) is not None
+    }
 
 
 class PinsColumns(ABC):

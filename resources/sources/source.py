@@ -8,6 +8,7 @@ queried for rows (here). ``tests/contract/test_source.py`` runs on all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -23,6 +24,8 @@ from resources.tables.contract.commits import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from resources.sources.jdbc.client import SqlSnapshot
 
 T = TypeVar("T")
 
@@ -311,4 +314,17 @@ class CanNumber(Protocol):
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """Return exactly the rows of these extents of one unit each, with their number in ``NUMBER``."""
+        ...
+
+
+@runtime_checkable
+class AnswersSql(Protocol):
+    """A source that answers queries in its own SQL, without sending its rows."""
+
+    def sql_snapshot(self) -> AbstractContextManager[SqlSnapshot]:
+        """Return a connection whose queries all see one moment, to be closed by the caller.
+
+        Raises:
+            SourceError: the source refuses, or does not answer; also while a query runs.
+        """
         ...

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.column.predicates import ColumnRange
 from partitions.column.source import SourceObservation
-from partitions.errors import BadPart
+from partitions.errors import BadPart, SourceError, TargetError
 from partitions.evolution import SchemaMode
 from partitions.predicate import NOTHING, Predicate, any_of
 from partitions.sources import TableSource
@@ -21,8 +21,10 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sources.conditions import table_rows
 from resources.sources.schema import PinsColumns, kind_of, pinned_struct, plain, strict
-from resources.sources.table_versions import TableVersions
+from resources.sources.table_versions import TableVersions, commits_of
+from resources.tables.contract.commit_log import TableCommits
 from resources.tables.contract.commits import Version
+from resources.tables.contract.scratch import ScratchFolder
 from resources.tables.contract.table import Table
 from resources.tables.unreadable import UNREADABLE_VERSION, unreadable_version
 
@@ -47,6 +49,7 @@ class TableRows(PinsColumns):
         schema_mode: SchemaMode = "strict",
         *,
         may_merge: bool = True,
+        scratch: ScratchFolder | None = None,
     ) -> None:
         """Configure the source; nothing is opened yet.
 
@@ -56,9 +59,10 @@ class TableRows(PinsColumns):
             zone: the definition's zone, used for times and dates without zone.
             schema_mode: what happens if columns differ from the pinned ones.
             may_merge: whether the definition can accept new columns, by ``schema_mode: merge``.
+            scratch: folder of the run's staged files; None if no rows are read by version.
         """
         self._table, self._source, self._zone, self._mode = table, source, zone, schema_mode
-        self._may_merge = may_merge
+        self._may_merge, self._scratch = may_merge, scratch
         self._bound_version: Version | None = None
 
     def at(self, version: Version) -> TableRows:
@@ -171,9 +175,24 @@ class TableRows(PinsColumns):
         return strict(rows, pinned_struct(pinned))
 
     @property
+    def scratch(self) -> ScratchFolder:
+        """The folder of the run's staged files."""
+        assert self._scratch is not None
+        return self._scratch
+
+    @property
+    def commits(self) -> TableCommits:
+        """The table's commits."""
+        return commits_of(self._table)
+
+    def no_rows(self, spark: SparkSession, pinned: str) -> DataFrame:
+        """Return no rows, with the pinned columns in order."""
+        return strict(self._no_rows(spark, self.version()), pinned_struct(pinned))
+
+    @property
     def versions(self) -> TableVersions:
         """The rows by the version that appends them, for streams."""
-        return TableVersions(self, self._table, self._source)
+        return TableVersions(self, self._table, self._source, self._scratch)
 
     def find_unreadable(self, spark: SparkSession, error: Exception) -> BadPart | None:
         """Return the version as a bad part if reading it fails; else None."""
@@ -182,7 +201,16 @@ class TableRows(PinsColumns):
         return BadPart(f"{part}: {why}", part=part, why=why, code=UNREADABLE_VERSION) if why else None
 
     def _columns(self, spark: SparkSession) -> StructType:
-        return plain(self._no_rows(spark, self.version()).schema)
+        """Return the columns of the version to read: from the log if it is the newest, else from Spark."""
+        from pyspark.sql.types import StructType
+
+        try:
+            described = self._table.contents.schema()
+        except TargetError as error:
+            raise SourceError(error.message) from error
+        if described is None or self._bound_version not in (None, described[0]):
+            return plain(self._no_rows(spark, self.version()).schema)
+        return plain(StructType.fromJson(json.loads(described[1])))
 
     def _no_rows(self, spark: SparkSession, version: Version) -> DataFrame:
         return self._table.contents.read(spark, version, NOTHING).where(predicate_sql(NOTHING, SPARK))

@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from partitions.errors import BadPart, ConfigurationError, NeedsDecision, SourceError
+from partitions.errors import BadPart, NeedsDecision, SourceError
 from partitions.sources import TableSource
 from resources.sources.schema import pinned_struct, strict
 from resources.sources.source import HasVersions
-from resources.tables.contract.appends import (
+from resources.tables.contract.commit_log import (
     VERSION,
-    AppendedVersions,
+    LoggedCommit,
+    LoggedCommits,
     ReadPosition,
-    TableAppends,
-    TellsAppends,
-    VersionAppends,
+    TableCommits,
+    TellsCommits,
 )
+from resources.tables.contract.scratch import ScratchFolder
 from resources.tables.contract.table import Table
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
 class TableVersions:
     """The versions of a table, each with the rows that it appends."""
 
-    def __init__(self, rows: HasVersions, table: Table, source: TableSource) -> None:
+    def __init__(
+        self, rows: HasVersions, table: Table, source: TableSource, scratch: ScratchFolder | None
+    ) -> None:
         """Configure the source; nothing is opened yet.
 
         Args:
@@ -38,73 +41,83 @@ class TableVersions:
             table: a table of the lake.
             source: gives the first version (``from``) and the rule for versions that change rows
             (``on_change``).
+            scratch: folder of the run's staged files; None if no rows are read.
         """
-        self._rows, self._table, self._source = rows, table, source
+        self._rows, self._table, self._source, self._scratch = rows, table, source, scratch
 
-    def appends(self, since: ReadPosition | None, until: int | None = None) -> AppendedVersions:
-        """Return what each version appends, after ``since`` up to and including ``until``.
+    def commits(
+        self, since: ReadPosition | None, until: ReadPosition | None = None, table: str | None = None
+    ) -> LoggedCommits:
+        """Return the commits after ``since`` up to and including ``until``, as appends.
 
-        None means from the first version, or to the newest.
+        None means from the first version, or to the newest; ``table`` is the id of the table that was read
+        up to ``since``, if known. A commit whose rows are passed over has no files.
 
         Raises:
-            ConfigurationError: the table's format does not reveal it.
             SourceError: code ``source_changed``: a version changes rows.
+            NeedsDecision: as :meth:`TableCommits.since`.
         """
-        return self._without_changes(self._log.since(since, until))
+        return self._only_appends(self._log.since(since, until, table=table))
 
-    def first_appends(self) -> tuple[AppendedVersions, ReadPosition | None]:
-        """Return what a new stream's first versions append, and the position before them, or None.
+    def first_commits(self) -> tuple[LoggedCommits, ReadPosition | None]:
+        """Return the commits that a new stream reads first, and the position before them, or None.
 
         Raises:
             NeedsDecision: code ``versions_gone``: the table's log no longer has the first version.
         """
         first_version = self._source.from_
-        if first_version == "earliest":
-            return self.appends(None), None
-        appends = self._log.since(None)
-        earlier_versions = [
-            version
-            for version in appends.versions
-            if first_version == "latest" or version.version < first_version
+        if first_version in (None, "earliest"):
+            return self.commits(None), None
+        logged = self._log.since(None)
+        earlier = [
+            commit
+            for commit in logged.commits
+            if not isinstance(first_version, int) or commit.version < first_version
         ]
-        remaining_versions = appends.versions[len(earlier_versions) :]
-        if remaining_versions and remaining_versions[0].holds_all_files and first_version != 0:
+        remaining = logged.commits[len(earlier) :]
+        if remaining and remaining[0].holds_all_files and first_version != 0:
             raise NeedsDecision(
                 f"table {self._source.label}: expected version {first_version} (source.from) in its log, found only "
-                f"version {remaining_versions[0].version} and later, which hold all older rows. Set source.from to a "
+                f"version {remaining[0].version} and later, which hold all older rows. Set source.from to a "
                 "later version, or to earliest or latest",
                 code="versions_gone",
             )
-        return self._without_changes(appends._replace(versions=remaining_versions)), earlier_versions[
-            -1
-        ].read_position if earlier_versions else None
+        before = earlier[-1].read_position if earlier else None
+        return self._only_appends(logged._replace(commits=remaining)), before
 
-    def _without_changes(self, appends: AppendedVersions) -> AppendedVersions:
-        """Return appends without versions that change rows; raise SourceError if they must not be skipped.
+    def _only_appends(self, logged: LoggedCommits) -> LoggedCommits:
+        """Return commits, those that change rows without files; raise if such a commit must not be skipped.
 
-        A skipped version counts as empty.
+        A commit by which Strandline deleted rows for good never stops a stream.
         """
-        if self._source.on_change == "skip":
-            versions = (
-                version._replace(files=0, bytes=0, listed_files=()) if version.changes else version
-                for version in appends.versions
+        if any(commit.rolls_back for commit in logged.commits):
+            raise NeedsDecision(
+                f"table {self._source.label}: expected versions that follow the last one read, found that the table "
+                "was rolled back to an earlier one",
+                code="source_replaced",
             )
-            return appends._replace(versions=tuple(versions))
-        changing_version = next((version for version in appends.versions if version.changes), None)
-        if changing_version is not None:
+        changing = next(
+            (commit for commit in logged.commits if commit.changes and not commit.deletes_for_good), None
+        )
+        if changing is not None and self._source.on_change != "skip":
             raise SourceError(
                 f"table {self._source.label}: expected versions that only append rows, since a stream reads each once; "
-                f"{changing_version.changes}. Nothing of that version was read. Let the stream read a table that only "
+                f"{changing.changes}. Nothing of that version was read. Let the stream read a table that only "
                 "grows, or skip such versions with source.on_change: skip",
                 code="source_changed",
             )
-        return appends
+        commits = (
+            commit._replace(files=0, bytes=0, rows=0) if commit.changes else commit
+            for commit in logged.commits
+        )
+        return logged._replace(commits=tuple(commits))
 
-    def read(self, spark: SparkSession, versions: Sequence[VersionAppends], pinned: str) -> DataFrame:
-        """Return the rows that versions append: the pinned columns, and ``VERSION``."""
+    def read(self, spark: SparkSession, commits: Sequence[LoggedCommit], pinned: str) -> DataFrame:
+        """Return the rows that commits append: the pinned columns, and ``VERSION``."""
         from pyspark.sql.types import LongType, StructField, StructType
 
-        rows = self._log.rows(spark, versions)
+        assert self._scratch is not None
+        rows = self._log.appended_rows(spark, commits, self._scratch)
         with_version = StructType([*pinned_struct(pinned).fields, StructField(VERSION, LongType())])
         return strict(rows, with_version)
 
@@ -115,10 +128,11 @@ class TableVersions:
         return self._rows.at(self._log.version_of(position)).find_unreadable(spark, error)
 
     @property
-    def _log(self) -> TableAppends:
-        if isinstance(self._table, TellsAppends):
-            return self._table.appends
-        raise ConfigurationError(
-            f"table {self._source.label}: expected a Delta or Iceberg table, whose log lists the rows that each "
-            "version appends, found another format"
-        )
+    def _log(self) -> TableCommits:
+        return commits_of(self._table)
+
+
+def commits_of(table: Table) -> TableCommits:
+    """Return the commits of a table: every format lists them."""
+    assert isinstance(table, TellsCommits)
+    return table.commits

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import psutil
 
 from resources.spark.engine import SparkEngine
 from resources.spark.errors import SparkUnavailable
@@ -35,6 +38,8 @@ class ConnectServer:
         port: to listen on; 0 picks a free one.
         patience: seconds until it must be ready.
         stopped: polled during the start; if it returns True, KeyboardInterrupt is raised.
+        owner: the number of a process; the server ends with it, and the log's folder goes. None: it ends by
+        :meth:`stop` alone.
     """
 
     engine: SparkEngine
@@ -42,6 +47,7 @@ class ConnectServer:
     port: int = 0
     patience: float = 120.0
     stopped: Callable[[], bool] = lambda: False
+    owner: int | None = None
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +70,7 @@ class ConnectServer:
         before = self.log.stat().st_size if self.log.exists() else 0
         command = _command(self.engine, self.port)
         with _secret_settings(self.engine, self.log.parent) as options:
-            command[1:1] = options
+            command = [*_owned(self.owner, self.log.parent), command[0], *options, *command[1:]]
             self.process = start_process(command, self.log, _environment(self.engine))
             self._await(before)
 
@@ -89,6 +95,22 @@ class ConnectServer:
         """Stop the server, if it runs, with all processes that it has started."""
         if self.process is not None:
             stop_processes([self.process])
+
+
+def _owned(owner: int | None, folder: Path) -> list[str]:
+    """Return the words before a command that ends with another process, and then removes a folder."""
+    if owner is None:
+        return []
+    script = Path(__file__).with_name("owned_process.py")
+    # Of its neighbours the script takes nothing: -P leaves their folder out of the path.
+    return [
+        sys.executable,
+        "-P",
+        str(script),
+        str(owner),
+        repr(psutil.Process(owner).create_time()),
+        str(folder),
+    ]
 
 
 @contextmanager

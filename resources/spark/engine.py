@@ -1,4 +1,4 @@
-"""Spark sessions: embedded, on a cluster, or on a Spark Connect server.
+"""Spark sessions: embedded, on a cluster, on a Spark Connect server, or on a Spark of the user's own.
 
 They come from dagster-pyspark's resource, which keeps one session for the whole process, and silently
 takes an existing one. Here every run gets a new session, so that SQL settings do not leak, and a static
@@ -24,9 +24,17 @@ from resources.spark.bucket_stores import check_stores, stores_of
 from resources.spark.connect import adopt_session, open_session, outage_of_server, share_code
 from resources.spark.connect_private import running_context
 from resources.spark.errors import SparkUnavailable
-from resources.spark.log_store import JAR, SETTING, log_store_settings
-from resources.spark.process import describe_java_end, error_line, is_java_running, last_output, start_java
-from resources.spark.settings import ANSI, TIME_ZONE, set_all
+from resources.spark.log_store import FOR_ALL_SCHEMES, JAR, SETTING, log_store_settings
+from resources.spark.passed_session import SessionFactory, includes
+from resources.spark.process import (
+    describe_java_end,
+    error_line,
+    is_java_running,
+    last_output,
+    server_of,
+    start_java,
+)
+from resources.spark.settings import ANSI, READ_TIMES, TIME_ZONE, WHOLE_READS, WRITTEN_TIMES, set_all
 from resources.spark_runtime import (
     COMMITTERS_PACKAGE,
     DELTA_PACKAGE,
@@ -44,19 +52,24 @@ if TYPE_CHECKING:
 
 
 _START = threading.Lock()
+LOCAL_FILES = "spark.hadoop.fs.file.impl"
+"""The class that opens local files."""
+SNAPSHOT_PARTITIONS = "spark.databricks.delta.snapshotPartitions"
+"""Into how many tasks Delta cuts the state of a table: by default 50, also for one of five files."""
 _STATIC = (
     "spark.master",
     "spark.sql.extensions",
     "spark.sql.catalog.spark_catalog",
-    "spark.hadoop.fs.file.impl",
+    LOCAL_FILES,
 )
 _DELTA_SQL = "io.delta.sql.DeltaSparkSessionExtension"
 _ICEBERG_SQL = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _OF_A_SESSION = {
     TIME_ZONE: "UTC",
     ANSI: "true",
-    # Spark's default type writes no statistics of timestamps, by which readers skip files.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    **WRITTEN_TIMES,
+    **READ_TIMES,
+    **WHOLE_READS,
     "spark.sql.legacy.javaCharsets": "true",  # otherwise Spark reads only a few encodings, without windows-1252
     # Otherwise Spark replaces ${…} in every text that it parses: names of files and columns, and values in conditions.
     "spark.sql.variable.substitute": "false",
@@ -90,7 +103,10 @@ class SparkEngine:
         shares_code: whether sessions on a Connect server share its compiled code; not if a user's
         functions run in Spark, which may add classes or files of their own.
         cache: the folder of the class-data archive, if there is one.
+        server: returns the address of a Connect server to use without ``remote``, and starts it first; None
+        if there is to be none.
         notify: called with a line for people before something that takes seconds.
+        passed: makes sessions from a session that the user starts; None: Strandline starts Spark.
     """
 
     master: str = "local[*]"
@@ -102,7 +118,9 @@ class SparkEngine:
     shared: tuple[str, ...] = ()
     shares_code: bool = True
     cache: Path | None = None
+    server: Callable[[SparkEngine], str | None] = field(default=lambda engine: None, compare=False)
     notify: Callable[[str], None] = field(default=lambda line: None, compare=False)
+    passed: SessionFactory | None = None
 
     def session(self) -> SparkSession:
         """Return a new session on the one Spark of this process; the first call starts it.
@@ -115,8 +133,8 @@ class SparkEngine:
         _be_quiet()
         stores = stores_of(self.places)
         with _START:
-            session = self._connect() if self.remote else self._embed()
-            check_stores(session, self.remote, stores)
+            session = self._open()
+            check_stores(session, self.remote or server_of(session), stores)
         set_all(session, {key: value for place in self.places for key, value in place.spark_conf.items()})
         return session
 
@@ -155,8 +173,8 @@ class SparkEngine:
             ),
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             # File names with a colon, such as ISO times, break Hadoop's checksumming local file system.
-            "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-            "spark.databricks.delta.snapshotPartitions": "2",
+            LOCAL_FILES: "org.apache.hadoop.fs.RawLocalFileSystem",
+            SNAPSHOT_PARTITIONS: "2",
             **_OF_A_SESSION,
             "spark.ui.enabled": "false",
             # Spark writes a text of each plan for the UI, which nobody reads here: a tenth of a small write's time on the driver.
@@ -185,6 +203,22 @@ class SparkEngine:
         jars = [*filter(None, [settings.get("spark.jars")]), str(JAR)]
         return log_store_settings(settings) | settings | {"spark.jars": ",".join(jars)}
 
+    def _open(self) -> SparkSession:
+        if self.passed is not None:
+            return self._derive(self.passed)
+        remote = self.remote or self.server(self)
+        return self._connect(remote) if remote else self._embed()
+
+    def _derive(self, passed: SessionFactory) -> SparkSession:
+        """Return a session on the user's Spark, with the settings that every session has."""
+        settings = self.settings()
+        keys = ["spark.sql.extensions", "spark.sql.catalog.spark_catalog"]
+        keys += [LOCAL_FILES] if any(place.local is not None for place in self.places) else []
+        keys += [SETTING] if self.commits_to_s3 and FOR_ALL_SCHEMES not in self.conf else []
+        session = passed.session({key: settings[key] for key in keys}, self.packages)
+        set_all(session, _OF_A_SESSION)
+        return session
+
     def _embed(self) -> SparkSession:
         from dagster_pyspark import LazyPySparkResource
 
@@ -200,7 +234,7 @@ class SparkEngine:
             raise SparkUnavailable(_start_error(error), choices=("strandline doctor",)) from error
         for key in (*_STATIC, *({SETTING} & settings.keys())):
             current = base.conf.get(key, None)
-            if not _includes(key, current, settings[key]):
+            if not includes(key, current, settings[key]):
                 raise ConfigurationError(
                     f"Spark already runs in this process with {key}={current!r}, but {settings[key]!r} is "
                     "requested: a static setting cannot change while Spark runs. Use another process, or "
@@ -256,9 +290,9 @@ class SparkEngine:
             variables["SPARK_SUBMIT_OPTS"] = submit_options(self.cache, self.packages)
         return variables
 
-    def _connect(self) -> SparkSession:
+    def _connect(self, remote: str) -> SparkSession:
         try:
-            session = open_session(self.remote or "")
+            session = open_session(remote)
             adopt_session(session)
             set_all(
                 cast("SparkSession", session), _OF_A_SESSION
@@ -268,7 +302,7 @@ class SparkEngine:
                 session = share_code(session)
         except Exception as error:
             raise SparkUnavailable(
-                f"Spark Connect server {self.remote} does not answer: {error_line(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",
+                f"Spark Connect server {remote} does not answer: {error_line(error).rstrip('.')}. Start one with `strandline dev`, or remove spark.remote",
                 choices=("strandline dev", "strandline doctor"),
             ) from error
         return cast("SparkSession", session)
@@ -300,13 +334,6 @@ class SparkEngine:
     def sharing(self, packages: Iterable[str]) -> SparkEngine:
         """Return the same engine, which also starts Spark with these jars."""
         return replace(self, shared=tuple(dict.fromkeys(packages)))
-
-
-def _includes(key: str, current: str | None, expected: str) -> bool:
-    """Return whether a setting has the expected value; additional extensions do no harm."""
-    if key == "spark.sql.extensions" and current:
-        return set(expected.split(",")) <= set(current.split(","))
-    return current == expected
 
 
 def _be_quiet() -> None:

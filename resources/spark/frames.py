@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 
+def type_of_column(rows: DataFrame, column: str) -> str:
+    """Return the type of a column, as Spark's simple string; letters of its name may differ in case."""
+    return next(data_type for name, data_type in rows.dtypes if name.lower() == column.lower())
+
+
 def read_once(rows: DataFrame) -> DataFrame:
     """Return the same rows, checkpointed by Spark, so that their source is read only once.
 
@@ -31,10 +36,19 @@ def with_cached_columns(rows: DataFrame, columns: StructType) -> DataFrame:
     return rows
 
 
-def with_columns_as(changed: DataFrame, rows: DataFrame) -> DataFrame:
-    """Return changed rows with the cached columns of the rows that they were made of, if there are any."""
+def with_columns_as(changed: DataFrame, rows: DataFrame, *dropped: str) -> DataFrame:
+    """Return changed rows with the cached columns of the rows that they were made of, if there are any.
+
+    Args:
+        changed: the changed rows.
+        rows: the rows before.
+        dropped: names of columns that only the rows before have.
+    """
     columns = _cached_columns(rows)
-    return changed if columns is None else with_cached_columns(changed, columns)
+    if columns is None:
+        return changed
+    fields = [field for field in columns.fields if field.name not in dropped]
+    return with_cached_columns(changed, type(columns)(fields))
 
 
 def _cached_columns(rows: DataFrame) -> StructType | None:

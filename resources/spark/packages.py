@@ -1,37 +1,13 @@
-"""The jars that a Spark Connect server needs, and which of them it lacks."""
+"""The settings of a Spark that Strandline does not start: a Connect server, or a session of the user."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from resources.spark.engine import SparkEngine
+from resources.spark.engine import LOCAL_FILES, SNAPSHOT_PARTITIONS, SparkEngine
 from resources.spark.log_store import log_store_settings
 from resources.spark.settings import TIME_ZONE
-from resources.spark_runtime import (
-    AVRO_PACKAGE,
-    COMMITTERS_PACKAGE,
-    DELTA_PACKAGE,
-    HADOOP_AWS_PACKAGE,
-    ICEBERG_PACKAGE,
-    MARIADB_PACKAGE,
-    PACKAGES_KEY,
-    POSTGRESQL_PACKAGE,
-)
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-CLASS_OF_PACKAGE: Mapping[str, str] = {
-    DELTA_PACKAGE: "io.delta.sql.DeltaSparkSessionExtension",
-    ICEBERG_PACKAGE: "org.apache.iceberg.spark.SparkCatalog",
-    HADOOP_AWS_PACKAGE: "org.apache.hadoop.fs.s3a.S3AFileSystem",
-    COMMITTERS_PACKAGE: "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
-    POSTGRESQL_PACKAGE: "org.postgresql.Driver",
-    MARIADB_PACKAGE: "org.mariadb.jdbc.Driver",
-    AVRO_PACKAGE: "org.apache.spark.sql.v2.avro.AvroDataSourceV2",
-}
-"""A class of each package, by which a running Spark tells whether it has the package."""
+from resources.spark_runtime import PACKAGES_KEY
 
 _SERVER_SETTINGS = (
     "spark.jars.packages",
@@ -43,6 +19,7 @@ _SERVER_SETTINGS = (
     "spark.sql.codegen.cache.maxEntries",
     TIME_ZONE,
 )
+_SESSION_SETTINGS = (LOCAL_FILES, SNAPSHOT_PARTITIONS)
 
 
 def server_settings(engine: SparkEngine) -> dict[str, str]:
@@ -63,19 +40,14 @@ def server_settings(engine: SparkEngine) -> dict[str, str]:
     return {key: settings[key] for key in _SERVER_SETTINGS if key in settings} | log_store
 
 
-def missing_packages(session: SparkSession, packages: Sequence[str]) -> list[str]:
-    """Return the packages whose classes a running Spark lacks.
+def session_settings(engine: SparkEngine) -> dict[str, str]:
+    """Return the settings that a Spark of the user must be started with, and one that makes it fast.
 
-    Only packages of ``CLASS_OF_PACKAGE`` are looked for. It does not matter how their jars came: as packages, as files, or in Spark's own folder.
+    Args:
+        engine: as for :func:`server_settings`.
     """
-    known_packages = [package for package in packages if package in CLASS_OF_PACKAGE]
-    # Spark's own lookup, which sees the jars that were added to a server; NULL if there is no such class
-    lookups = ", ".join(
-        f"try_reflect('org.apache.spark.util.Utils', 'classForName', '{CLASS_OF_PACKAGE[package]}', false, false)"
-        for package in known_packages
-    )
-    (answers,) = session.sql(f"SELECT {lookups}").collect()
-    return [package for package, answer in zip(known_packages, answers, strict=True) if answer is None]
+    settings = engine.settings()
+    return server_settings(engine) | {key: settings[key] for key in _SESSION_SETTINGS}
 
 
 def as_properties(settings: Mapping[str, str]) -> str:

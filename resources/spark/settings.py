@@ -19,6 +19,24 @@ TIME_ZONE = "spark.sql.session.timeZone"
 """UTC in all sessions: times are read, written, compared and formatted in partition names in it."""
 ANSI = "spark.sql.ansi.enabled"
 """True in all sessions: otherwise a value that does not fit its type silently becomes another one, or NULL."""
+WRITTEN_TIMES = {
+    # Spark's default type has no statistics, by which readers skip files, and readers beside Spark change years after 2262.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+"""How all sessions write times: Spark's old calendar would change days before 1582 for all other readers."""
+READ_TIMES = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+}
+"""How all sessions read times before 1582 in files that do not name their calendar; an option of a source may differ."""
+WHOLE_READS = {
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+}
+"""No session leaves out the rows of a damaged or lost file: a merge would remove them from the table."""
 SMALL = 8 * 2**20
 """Bytes of source files below which compiling a query takes longer than running it."""
 BYTES_PER_ROW = 100

@@ -8,8 +8,9 @@ the rows that are new.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
@@ -20,8 +21,11 @@ from resources.spark.frames import read_once
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import DataFile, WrittenFile
+from resources.tables.rows.absent_columns import is_absent
+from resources.tables.rows.deduplicate import drop_shared_keys
+from resources.tables.rows.delete_marks import is_delete, without_deletes
 from resources.tables.rows.merge_statement import condition, same_keys, sort_keys
-from resources.tables.rows.scd2 import AMBIGUOUS, CHANGE, IS_CURRENT, VALID_FROM, VALID_TO, scd2_changes
+from resources.tables.rows.scd2 import AMBIGUOUS, CHANGE, scd2_changes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,6 +35,8 @@ FILE_COLUMN = "_strandline_file"
 
 _SLICE_PREFIX = "_strandline_"
 """Prefix of the slice's column aliases, which no table column has, so that each name is unambiguous."""
+_STORED = "_strandline_stored_"
+"""Prefix of columns with values of the table beside the slice's."""
 _MAX_BROADCAST = 100_000
 """Largest number of rows whose keys are broadcast; above it Spark chooses the join."""
 
@@ -47,6 +53,7 @@ class KeyedChanges:
         removed_count: number of rows in these files that are removed.
         with_changes: turns all rows of these files into the rows that they hold afterwards, without the
             added rows.
+        deleted_count: number of removed rows that a delete of an upsert removes.
     """
 
     added_rows: DataFrame
@@ -55,6 +62,7 @@ class KeyedChanges:
     changed_count: int
     removed_count: int
     with_changes: Callable[[DataFrame], DataFrame]
+    deleted_count: int = 0
 
     def rewrite(self, replaced_rows: DataFrame | None, rows_before: int) -> RewrittenFiles:
         """Return the rows that replace the changed files.
@@ -70,7 +78,10 @@ class KeyedChanges:
         ]
         rows = reduce(lambda above, below: above.unionByName(below), frames) if frames else self.added_rows
         return RewrittenFiles(
-            rows, rows_before - self.removed_count + self.added_count, rows_before - self.changed_count
+            rows,
+            rows_before - self.removed_count + self.added_count,
+            rows_before - self.changed_count,
+            self.deleted_count,
         )
 
 
@@ -82,11 +93,13 @@ class RewrittenFiles:
         rows: rows to write.
         expected_rows: number of rows to write.
         unchanged_rows: number of these rows that the table already held.
+        deleted_rows: number of rows of the table that a delete of an upsert removes.
     """
 
     rows: DataFrame
     expected_rows: int
     unchanged_rows: int
+    deleted_rows: int = 0
 
     def count_copied(self, folder: Place, files: Sequence[DataFile | WrittenFile]) -> int:
         """Return the number of unchanged rows among the written ones.
@@ -115,7 +128,8 @@ def find_changes(
     """Return the changes of a keyed load; raise NeedsEngine if it needs a MERGE.
 
     Args:
-        rows: rows of the slice, cached. An upsert has each key once, SCD2 each key and time once.
+        rows: rows of the slice, cached, with the columns that steer the load. An upsert has each key once,
+            SCD2 each key and time once.
         load: keyed load.
         table: rows of the table, with the file of each row in ``FILE_COLUMN``.
         with_table_columns: gives rows the table's columns.
@@ -129,21 +143,47 @@ def find_changes(
     """
     match load:
         case Upsert(where=where) if where == NOTHING:
-            return _upsert_changes(rows, load, table, with_table_columns(rows), count)
+            if load.inserts_only:
+                return _insert_changes(rows, load, table, with_table_columns, count)
+            return _upsert_changes(rows, load, table, with_table_columns, count)
         case ReplaceKeys(where=where, later=later) if where == later == NOTHING:
-            return _replace_changes(rows, load, table, with_table_columns(rows), count)
+            return _replace_changes(rows, load, table, with_table_columns(without_deletes(rows, load)), count)
         case Scd2():
             return _scd2_changes(rows, load, table, with_table_columns, commit_columns or {})
     raise NeedsEngine("the load also deletes rows of other keys")
 
 
+def _insert_changes(
+    rows: DataFrame,
+    load: Upsert,
+    table: DataFrame,
+    with_table_columns: Callable[[DataFrame], DataFrame],
+    count: int | None,
+) -> KeyedChanges:
+    """Return the rows whose key the table lacks; no file changes."""
+    from pyspark.sql import functions as F
+
+    slice_columns = _SliceColumns.of(rows, load.keys, count)
+    has_key = slice_columns.match(load.keys, load.within)
+    existing_keys = table.join(slice_columns.join_side, has_key, "left_semi").select(
+        *[F.col(quoted(key)).alias(key) for key in load.keys]
+    )
+    new_rows = read_once(drop_shared_keys(without_deletes(rows, load), existing_keys, load.keys))
+    return KeyedChanges(with_table_columns(new_rows), new_rows.count(), frozenset(), 0, 0, lambda same: same)
+
+
 def _upsert_changes(
-    rows: DataFrame, load: Upsert, table: DataFrame, added_rows: DataFrame, count: int | None
+    rows: DataFrame,
+    load: Upsert,
+    table: DataFrame,
+    with_table_columns: Callable[[DataFrame], DataFrame],
+    count: int | None,
 ) -> KeyedChanges:
     from pyspark.sql import functions as F
 
+    deletes = (load.deletes,) if load.deletes else ()
     slice_columns = _SliceColumns.of(
-        rows, (*load.keys, *(sort_column.column for sort_column in load.guard)), count
+        rows, (*load.keys, *(sort_column.column for sort_column in load.guard), *deletes), count
     )
     matched_rows = table.join(slice_columns.join_side, slice_columns.match(load.keys, load.within))
     is_later = F.lit(False)
@@ -152,17 +192,67 @@ def _upsert_changes(
         is_later = slice_position < table_position
         if load.guarded != EVERYTHING:
             is_later = is_later & F.coalesce(condition(load.guarded), F.lit(False))
+    is_deleted = is_delete(slice_columns.names[load.deletes.lower()]) if load.deletes else F.lit(False)
     by_key = matched_rows.groupBy(*[slice_columns.column(key) for key in load.keys]).agg(
-        F.count_if(is_later).alias("later"), F.count("*").alias("rows"), F.min(FILE_COLUMN).alias("file")
+        F.count_if(is_later).alias("later"),
+        F.count("*").alias("rows"),
+        F.min(FILE_COLUMN).alias("file"),
+        F.count_if(is_deleted).alias("deleted"),
     )
     totals = by_key.agg(
-        F.max("later"), F.max("rows"), F.coalesce(F.sum("rows"), F.lit(0)), F.collect_set("file")
+        F.max("later"),
+        F.max("rows"),
+        F.coalesce(F.sum("rows"), F.lit(0)),
+        F.collect_set("file"),
+        F.coalesce(F.sum("deleted"), F.lit(0)),
     ).collect()[0]
     if (totals[0] or 0) > 0:
         raise NeedsEngine("the table has later rows than the slice")
     if (totals[1] or 0) > 1:
         raise NeedsEngine("a key occurs several times in the table")
-    return slice_columns.replace_rows(added_rows, load.keys, load.within, totals[2], totals[3])
+    added_rows = without_deletes(_with_stored_values(rows, load, table, slice_columns), load)
+    changes = slice_columns.replace_rows(with_table_columns(added_rows), load, totals[2], totals[3])
+    return replace(changes, deleted_count=totals[4])
+
+
+def _with_stored_values(
+    rows: DataFrame, load: Upsert, table: DataFrame, slice_columns: _SliceColumns
+) -> DataFrame:
+    """Return rows with the table's values in immutable columns, and in those that a row lacks.
+
+    NULL is no value of an immutable column.
+    """
+    from pyspark.sql import functions as F
+
+    immutable = {name.lower() for name in load.immutable}
+    absent_names: set[str] = set()
+    if load.absent is not None:
+        named = rows.select(F.explode(F.col(load.absent)).alias("name"))
+        absent_names = {row[0] for row in named.distinct().collect()}
+    kept_names = [name for name in rows.columns if name.lower() in immutable | absent_names]
+    if not kept_names:
+        return rows
+    has_key = slice_columns.match(load.keys, load.within)
+    keys = {key: f"{_STORED}key_{number}" for number, key in enumerate(load.keys)}
+    stored = {name: f"{_STORED}{number}" for number, name in enumerate(kept_names)}
+    stored_rows = table.join(slice_columns.join_side, has_key, "left_semi").select(
+        *[F.col(quoted(name)).alias(alias) for name, alias in (*keys.items(), *stored.items())]
+    )
+    joined_rows = rows.join(
+        stored_rows,
+        reduce(and_, [F.col(quoted(key)).eqNullSafe(F.col(alias)) for key, alias in keys.items()]),
+        "left",
+    )
+
+    def value(name: str) -> Column:
+        own, stored_value = F.col(quoted(name)), F.col(stored[name])
+        if load.absent is not None and name.lower() in absent_names:
+            own = F.when(is_absent(F.col(load.absent), name), stored_value).otherwise(own)
+        return (F.coalesce(stored_value, own) if name.lower() in immutable else own).alias(name)
+
+    return joined_rows.select(
+        *[value(name) if name in stored else F.col(quoted(name)) for name in rows.columns]
+    )
 
 
 def _replace_changes(
@@ -171,9 +261,7 @@ def _replace_changes(
     slice_columns = _SliceColumns.of(rows, load.keys, count)
     matched_rows = table.join(slice_columns.join_side, slice_columns.match(load.keys), "left_semi")
     rows_by_file = {row[0]: row[1] for row in matched_rows.groupBy(FILE_COLUMN).count().collect()}
-    return slice_columns.replace_rows(
-        added_rows, load.keys, EVERYTHING, sum(rows_by_file.values()), rows_by_file
-    )
+    return slice_columns.replace_rows(added_rows, load, sum(rows_by_file.values()), rows_by_file)
 
 
 def _scd2_changes(
@@ -195,15 +283,16 @@ def _scd2_changes(
     count = {change: rows for change, (rows, _) in rows_and_files.items()}
     removed_rows = count.get("delete", 0) + count.get("replace", 0)
     is_new = F.col(CHANGE).isin("insert", "replace")
-    keys = (*load.keys, VALID_FROM)
+    keys = (*load.keys, load.names.valid_from)
     changed_versions = versions.where(F.col(CHANGE) != "insert")
+    end_columns = [name for name in load.names.all[1:] if name in versions.columns]
     slice_columns = _SliceColumns.of(
-        changed_versions, (*keys, VALID_TO, IS_CURRENT, CHANGE), sum(count.values()) - count.get("insert", 0)
+        changed_versions, (*keys, *end_columns, CHANGE), sum(count.values()) - count.get("insert", 0)
     )
 
     def with_changes(replaced_rows: DataFrame) -> DataFrame:
         change = slice_columns.column(CHANGE)
-        new_values = {name.casefold(): slice_columns.column(name) for name in (VALID_TO, IS_CURRENT)}
+        new_values = {name.casefold(): slice_columns.column(name) for name in end_columns}
         new_values |= {name.casefold(): F.lit(value) for name, value in commit_columns.items()}
         joined_rows = replaced_rows.join(slice_columns.join_side, slice_columns.match(keys), "left_outer")
         return joined_rows.where(change.isNull() | (change == "close")).select(
@@ -273,17 +362,19 @@ class _SliceColumns:
     def replace_rows(
         self,
         added_rows: DataFrame,
-        keys: Sequence[str],
-        within: Predicate,
+        load: Upsert | ReplaceKeys,
         removed_rows: int,
         files: Iterable[Any],
     ) -> KeyedChanges:
         """Return the changes that replace the table's rows with the slice's keys by the added rows."""
+        within = load.within if isinstance(load, Upsert) else EVERYTHING
         return KeyedChanges(
             added_rows,
-            self.count,
+            self.count if load.deletes is None else added_rows.count(),
             frozenset(files),
             removed_rows,
             removed_rows,
-            lambda replaced_rows: replaced_rows.join(self.join_side, self.match(keys, within), "left_anti"),
+            lambda replaced_rows: replaced_rows.join(
+                self.join_side, self.match(load.keys, within), "left_anti"
+            ),
         )

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.stream.side_table_names import side_tables
-from partitions.table_names import bad_records_table
+from partitions.table_names import bad_records_table, side_tables
 from resources.connections.places import Place
 from resources.listing.failures import folder_failure, store_failures
 from resources.listing.removal import is_empty, remove_folder

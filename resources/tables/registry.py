@@ -18,6 +18,9 @@ FORMATS: Mapping[str, Callable[[Place, Sequence[str]], Table]] = {
 }
 """By the word of ``target.format``; the first is the default."""
 
+DEFAULT_FORMAT = next(iter(FORMATS))
+"""The format of tables that nobody has chosen one for."""
+
 
 PACKAGES: Mapping[str, tuple[str, ...]] = {"iceberg": (ICEBERG_PACKAGE,)}
 """Maven coordinates that Spark needs for a format beyond the packages of every session."""
@@ -63,7 +66,7 @@ def find_table(place: Place) -> Table:
     Raises:
         SourceError: the place holds tables of several formats, or cannot be listed.
     """
-    return FORMATS[find_format(place) or next(iter(FORMATS))](place, ())
+    return FORMATS[find_format(place) or DEFAULT_FORMAT](place, ())
 
 
 def find_format(place: Place) -> str | None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from partitions.errors import RowsRefused, SchemaError
 from partitions.evolution import Evolution, SchemaMode, evolve_schema
-from partitions.loads import Load, Scd2
+from partitions.loads import Load, Scd2, helper_columns
 from partitions.schema_merging import with_rescued
 from partitions.schema_types import Schema
-from partitions.target import HISTORY_COLUMNS
 from resources.sql import quoted
+from resources.tables.rows.history_columns import history_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -40,12 +40,28 @@ def evolve_columns(existing: Schema, incoming: Schema, mode: SchemaMode, table: 
         raise RowsRefused(f"table {table}: {error.message}") from error
 
 
-def with_validity(rows: StructType, load: Load) -> StructType:
-    """Add ``_valid_from`` and ``_valid_to``, with the type of the effective column, if the load is scd2."""
+def written_columns(rows: StructType, load: Load) -> StructType:
+    """Return the columns that a load writes, without those that only steer it.
+
+    SCD2 adds start and end of a version, with the type of the effective column.
+    """
+    steering = helper_columns(load)
+    if steering:
+        rows = type(rows)([field for field in rows.fields if field.name not in steering])
     if not isinstance(load, Scd2):
         return rows
     (time,) = (field.dataType for field in rows.fields if field.name.lower() == load.effective.lower())
-    return reduce(lambda all_, name: all_.add(name, time), HISTORY_COLUMNS[:2], type(rows)(list(rows.fields)))
+    times = load.names.of_versions[:2]
+    return reduce(lambda all_, name: all_.add(name, time), times, type(rows)(list(rows.fields)))
+
+
+def fit_to_table(rows: DataFrame, table: StructType, load: Load) -> DataFrame:
+    """Return rows with the columns of their table but those that the load adds, and those that steer it."""
+    steering = [field for field in rows.schema.fields if field.name in helper_columns(load)]
+    own_names = [field.name for field in rows.schema.fields if field not in steering]
+    added = history_columns(own_names, load, table.names) if isinstance(load, Scd2) else ()
+    own_fields = [field for field in table.fields if field.name not in added]
+    return with_columns_of(rows, type(table)([*own_fields, *steering]))
 
 
 def with_columns_of(rows: DataFrame, schema: StructType) -> DataFrame:

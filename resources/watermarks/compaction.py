@@ -1,7 +1,7 @@
 """Keep the log of a dataflow short (docs/explanation/watermarks.md, Retention).
 
-Entries beyond the policy are deleted with their intents; the record of ingested files keeps what they
-loaded. The floor rises before the first deletion, so their numbers stay used. If the process dies here,
+Entries beyond the policy are deleted with their intents; the record of ingested files, or that of loaded
+windows, keeps what they loaded. The floor rises before the first deletion, so their numbers stay used. If the process dies here,
 the next one continues.
 """
 
@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from partitions.state_of_kind import remembers_files
+from partitions.state_of_kind import lists_windows, remembers_files
 from resources.watermarks.entry import Entry
 from resources.watermarks.ingested import IngestedFiles
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import DELETES, FILES, LEASES, OBSERVED, QUARANTINE
+from resources.watermarks.window_loads import drop_earlier_records, record_loads
 
 _AT_ONCE = 200
 """The most entries that one run deletes: the chore must not take longer than the load."""
@@ -78,8 +79,13 @@ def _older(log: WatermarkLog, dataflow: str, numbers: list[int], limit: datetime
 
 def _delete(log: WatermarkLog, dataflow: str, newest: Entry, numbers: list[int]) -> None:
     floor = max(numbers[-1], log.floor(dataflow))
+    has_windows = lists_windows(newest.kind)
+    if has_windows:
+        record_loads(log, dataflow, numbers)
     log.raise_floor(dataflow, floor)
     log.delete_entries(dataflow, numbers)
+    if has_windows:
+        drop_earlier_records(log, dataflow)
     log.delete_numbered(dataflow, "intents", floor)
     for folder, keys in ((QUARANTINE, (newest.quarantine,)), (DELETES, (newest.deletes, newest.forgotten))):
         log.delete_numbered(dataflow, folder, floor, [key.rpartition("/")[2] for key in keys if key])

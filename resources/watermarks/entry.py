@@ -39,6 +39,9 @@ _DECISIONS: frozenset[Why] = frozenset(
 NO_PROGRESS: frozenset[Why] = frozenset({"abandon", "maintain", "expire"})
 """Reasons of entries that made no progress with the waiting work."""
 
+CUSTOM = "custom"
+"""The kind of watermarks that a user's own code saves, apart from any rows."""
+
 Replaces = Literal["own", "table"]
 """Rows that the commit deletes: those of the same files or windows, or the whole table."""
 
@@ -90,8 +93,9 @@ class Entry(StoredRecord):
         writes rows that they name.
         forgotten: name of the object that lists the conditions of forgotten deletes; None if there are none.
         predicate: the condition of a delete, in Spark's SQL; None for any other entry.
-        deleted: number of rows that a delete, or the retention, has deleted.
+        deleted: number of rows that a delete, the retention, or rows that delete their key took out.
         expired: number of rows that the retention has deleted so far.
+        expiry: JSON text of how far the retention has deleted rows, or held them back; None if it never did.
         withheld: number of rows of the slice that were not written because of a delete in force, by the
         number of the delete's entry, 0 for the retention; None if there are none, or nobody has counted them.
         total_withheld: such rows of this and all earlier entries.
@@ -156,6 +160,7 @@ class Entry(StoredRecord):
     predicate: str | None = None
     deleted: int = 0
     expired: int = 0
+    expiry: str | None = None
     withheld: dict[int, int] | None = None
     total_withheld: int = 0
     inputs: dict[str, int | str] | None = None
@@ -173,6 +178,11 @@ class Entry(StoredRecord):
     def state(self) -> Watermark:
         """Return the watermark as values; raise CorruptWatermark if its text does not read."""
         return deserialise(self.watermark)
+
+    @property
+    def is_of_own_code(self) -> bool:
+        """Whether the user's own code has saved it, apart from any rows."""
+        return self.kind == CUSTOM
 
     @property
     def is_decision(self) -> bool:

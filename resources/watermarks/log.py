@@ -5,7 +5,7 @@ reading the state costs one listing and one read, however long the history is. B
 dataflow has a folder with::
 
     entries/…json   intents/…json   files/…json.gz   schemas/…ddl   floor/…   leases/…
-    quarantine/…json.gz   deletes/…json.gz   observed/…json.gz   ingested/…json, …parquet   notes/…json
+    quarantine/…json.gz   deletes/…json.gz   observed/…json.gz   loads/…json.gz   ingested/…json, …parquet   notes/…json
 
 A used number stays used: the *floor* rises above old entries before they are deleted, and every writer of
 an entry checks it afterwards. So a writer that slept through a deletion cannot bring a deleted number

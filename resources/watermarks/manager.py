@@ -5,7 +5,8 @@ See docs/explanation/watermarks.md, Log, provider and manager.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,13 +15,21 @@ from partitions.sentinels import Watermark, deserialise, serialise
 from partitions.watermark import compare_values
 from resources.watermarks.provider import WatermarkProvider
 
+_LOG = logging.getLogger(__name__)
+
 
 class WatermarkManager:
     """Read and save watermarks as values; an unexpected failure of the provider is a ProviderError."""
 
-    def __init__(self, provider: WatermarkProvider) -> None:
-        """Use a provider."""
-        self._provider = provider
+    def __init__(self, provider: WatermarkProvider, warn: Callable[[str], None] = _LOG.warning) -> None:
+        """Use a provider.
+
+        Args:
+            provider: the store.
+            warn: called once for each id under which a watermark is saved.
+        """
+        self._provider, self._warn = provider, warn
+        self._warned: set[str] = set()
         self._saved: dict[str, Watermark] = {}
 
     def get_watermark(self, dataflow_id: str) -> Watermark | None:
@@ -47,6 +56,10 @@ class WatermarkManager:
     ) -> None:
         """Save a watermark as the next entry. No value may fall below the last one read or saved here.
 
+        This is **not one commit with any rows**: if the process dies between the write of the rows and this
+        call, rows are loaded again or lost. ``@incremental_asset`` commits rows and watermark together
+        (docs/how-to/incremental-assets.md). A warning says so once for each id.
+
         Raises:
             InvalidWatermarkValue: before anything is written.
             NeedsDecision: code ``would_fall``; nothing is written.
@@ -59,6 +72,12 @@ class WatermarkManager:
         if dataflow_id not in self._saved:
             self.get_watermark(dataflow_id)
         _check_rises(dataflow_id, self._saved[dataflow_id], watermark)
+        if dataflow_id not in self._warned:
+            self._warned.add(dataflow_id)
+            self._warn(
+                f"watermark {dataflow_id}: saved apart from any rows, so it is not one commit with them. If the run dies between the two, rows are"
+                " loaded again or lost. A function with @incremental_asset saves both in one commit: docs/how-to/incremental-assets.md"
+            )
         with _wrapped(dataflow_id):
             self._provider.update_watermark(dataflow_id, text, job_id=job_id, dataflow_run_id=dataflow_run_id)
         self._saved[dataflow_id] = deserialise(text)

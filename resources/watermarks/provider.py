@@ -8,11 +8,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from partitions.errors import ConfigurationError
-from resources.watermarks.entry import Entry, new_id, next_entry
+from resources.watermarks.entry import CUSTOM, Entry, new_id, next_entry
 from resources.watermarks.log import WatermarkLog
-
-_CUSTOM = "custom"
-"""The kind of watermarks that a user's own code saves."""
 
 
 class WatermarkProvider(Protocol):
@@ -57,11 +54,24 @@ class LogProvider:
         if dataflow_id not in self._last_read:
             self.get_watermark(dataflow_id)
         last = self._last_read[dataflow_id]
-        if last and last.kind != _CUSTOM:
+        if last and not last.is_of_own_code:
             raise ConfigurationError(
                 f"{dataflow_id}: expected a watermark that only your own code saves, found one of kind {last.kind}, which the dataflow's runs"
                 f" save. Use another id, or set it with `strandline state set {dataflow_id} JSON --reason TEXT`"
             )
-        first = {} if last else {"kind": _CUSTOM, "app_id": new_id(), "fingerprint": ""}
-        entry = next_entry(last, **first, watermark=text, why="run", run_id=dataflow_run_id, job_id=job_id)
+        first = {} if last else {"kind": CUSTOM, "app_id": new_id(), "fingerprint": ""}
+        entry = next_entry(
+            last,
+            **first,
+            watermark=text,
+            why="run",
+            reason=_reason(job_id),
+            run_id=dataflow_run_id,
+            job_id=job_id,
+        )
         self._last_read[dataflow_id] = self._log.append(dataflow_id, entry, expected=entry.previous)
+
+
+def _reason(job_id: str | None) -> str:
+    """Return how an entry came about, for people."""
+    return f"saved by save_watermark{f' in job {job_id}' if job_id else ''}, apart from any rows"

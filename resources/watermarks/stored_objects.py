@@ -30,6 +30,9 @@ DELETES = "deletes"
 OBSERVED = "observed"
 """The folder of observations of work units by writes, named by the number of their intent."""
 
+LOADED_WINDOWS = "loads"
+"""The folder of the record of what deleted entries have loaded, named by the newest of them."""
+
 _FOLDERS = (
     "entries",
     "intents",
@@ -38,6 +41,7 @@ _FOLDERS = (
     QUARANTINE,
     DELETES,
     OBSERVED,
+    LOADED_WINDOWS,
     "schemas",
     "floor",
     "ingested",

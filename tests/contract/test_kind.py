@@ -20,6 +20,7 @@ from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 from tests.contract.capabilities import pytest_generate_tests
+from tests.support.commits import Upstream, copying
 from tests.support.feed import NAME, Feed
 from tests.support.window_feed import LakeTable, event, watermark
 
@@ -158,6 +159,21 @@ class _Stream(Subject):
         return BadFile("it is torn", path=slice_.input.source_files[0].path, why="torn")
 
 
+class _Offset(Subject):
+    def __init__(self, folder: Path, engine: SparkEngine) -> None:
+        source = {"from": "earliest", "path": None, "format": None}
+        self.feed = Feed(folder, engine, copying(source=source, watermark={"checkpoint": {"commits": 2}}))
+        self.table = Upstream(self.feed.folder / "lake", engine)
+        for number in range(1, 5):
+            self.table.append((number, "a"))
+
+    def put_more(self) -> None:
+        self.table.append((9, "a"))
+
+    def bad(self, slice_: Any) -> BadPart:
+        raise NotImplementedError
+
+
 @pytest.fixture
 def subject(request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine) -> Subject:
     make: dict[str, Callable[[Path, SparkEngine], Subject]] = {
@@ -165,6 +181,7 @@ def subject(request: pytest.FixtureRequest, tmp_path: Path, engine: SparkEngine)
         "column": _Column,
         "window": _Window,
         "stream": _Stream,
+        "offset": _Offset,
     }
     return make[request.param](tmp_path / "project", engine)
 

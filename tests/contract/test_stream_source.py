@@ -12,11 +12,20 @@ from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from tests.support.feed import Feed
 from tests.support.steps import Killed, killed_at
-from tests.support.streams import FILES, FileStream, IcebergStream, Stream, definition, minutes, plainly
+from tests.support.streams import (
+    FILES,
+    FileStream,
+    IcebergStream,
+    ParquetStream,
+    Stream,
+    definition,
+    minutes,
+    plainly,
+)
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-SOURCES = {"delta": Stream, "iceberg": IcebergStream, "files": FileStream}
+SOURCES = {"delta": Stream, "iceberg": IcebergStream, "parquet": ParquetStream, "files": FileStream}
 TABLES = ("delta", "iceberg")
 
 CHUNKS = (
@@ -84,7 +93,7 @@ def test_compaction_is_no_input_and_hides_none(make: Any, kind: str) -> None:
     assert stream.feed.load().status == "nothing"
 
 
-@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("kind", [*TABLES, "parquet"])
 def test_a_chunk_that_changes_rows_stops_the_run(make: Any, kind: str) -> None:
     stream = make(kind, *CHUNKS[:2])
     stream.feed.load()

@@ -672,6 +672,23 @@ def test_a_version_is_read_as_it_was(subject: Subject) -> None:
     assert [row["id"] for row in rows] == [1]
 
 
+def test_the_rows_of_a_version_that_meet_a_condition_are_read_in_arrow(subject: Subject) -> None:
+    subject.load(1, (1, "a"), (2, "b"), (3, None))
+    version = subject.table.contents.newest_version()
+    subject.load(2, (4, "b"))
+    contents = subject.table.contents
+    whole = contents.arrow_rows(version).read_all()
+    assert whole.schema.names == ["id", "unit"]
+    assert whole.sort_by("id").to_pylist() == [
+        {"id": 1, "unit": "a"},
+        {"id": 2, "unit": "b"},
+        {"id": 3, "unit": None},
+    ]
+    of_b = contents.arrow_rows(contents.newest_version(), Among("unit", ("b",)), ["id"]).read_all()
+    assert of_b.sort_by("id").to_pylist() == [{"id": 2}, {"id": 4}]
+    assert contents.arrow_rows(version, NOTHING).read_all().to_pylist() == []
+
+
 def test_statistics_tell_the_span_of_files_by_a_column_of_one_value_each(subject: Subject) -> None:
     subject.load(1, (5, "a"), (2, "a"))
     subject.load(2, (7, "b"))

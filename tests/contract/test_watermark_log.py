@@ -139,6 +139,18 @@ class TestWriters:
         manager.save_watermark(FLOW, {"id": 5, "day": date(2026, 1, 3)})
         assert manager.get_watermark(FLOW) == {"id": 5, "day": date(2026, 1, 3)}
 
+    def test_a_saved_watermark_says_that_it_is_no_commit_of_rows(self, place: Place | Database) -> None:
+        log, warnings = WatermarkLog(open_blobs(place)), list[str]()
+        manager = WatermarkManager(LogProvider(log), warnings.append)
+        for number in (1, 2):
+            manager.save_watermark(FLOW, {"id": number})
+        assert len(warnings) == 1
+        assert warnings[0].startswith(
+            f"watermark {FLOW}: saved apart from any rows, so it is not one commit with them."
+        )
+        reasons = [entry.reason for entry in log.history(FLOW)]
+        assert reasons == ["saved by save_watermark, apart from any rows"] * 2
+
     def test_a_manager_leaves_other_watermarks(self, place: Place | Database, log: WatermarkLog) -> None:
         first = log.append(FLOW, entry(1), expected=0)
         manager = WatermarkManager(LogProvider(log))
@@ -264,8 +276,16 @@ class TestRequests:
 
     def test_an_append_is_one_put_and_two_looks(self, proxy: CountingProxy, log: WatermarkLog) -> None:
         log.append(FLOW, entry(1), expected=0)
-        assert [method for method, _ in proxy.record.requests] == ["PUT", "GET", "GET"]
+        assert [method for method, _ in proxy.record.requests if method != "HEAD"] == ["PUT", "GET", "GET"]
         assert [conditional for _, conditional in proxy.record.puts] == [True]
+
+    def test_an_empty_look_of_an_append_is_confirmed_by_a_head(
+        self, proxy: CountingProxy, log: WatermarkLog
+    ) -> None:
+        for number in (1, 2):
+            proxy.record.requests.clear()
+            log.append(FLOW, entry(number), expected=number - 1)
+            assert [method for method, _ in proxy.record.requests] == ["PUT", "GET", "HEAD", "GET"]
 
     def test_an_append_with_a_lost_answer_is_ours(self, proxy: CountingProxy, log: WatermarkLog) -> None:
         proxy.record.lose = 1

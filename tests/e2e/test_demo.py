@@ -154,21 +154,40 @@ def test_a_row_carries_the_day_of_its_folder_and_the_file_it_came_from(shown: st
         assert (home / "landing/flights" / row["_source_file"]).is_file()
 
 
-def test_the_second_run_loads_only_the_new_days(shown: str, home: Path, project: Path) -> None:
-    second, first = history(project)
+def test_each_run_loads_only_the_new_days_and_the_sweep_only_the_late_file(
+    shown: str, home: Path, project: Path
+) -> None:
+    last, late, second, first = history(project)
     files = sorted(
         path.relative_to(home / "landing/flights").as_posix()
         for path in (home / "landing/flights").rglob("*.gz")
     )
-    late = [file for file in files if file >= f"date=2013-01-{FIRST + 1:02d}"]
-    assert (first["files"], second["files"]) == (len(files) - len(late), len(late))
-    assert (first["watermark"], second["watermark"]) == (
-        {"path": files[len(files) - len(late) - 1]},
-        {"path": files[-1]},
+    (late_file,) = [file for file in files if file.startswith("date=2013-01-02/")][-1:]
+    days_before = [file for file in files if file < f"date=2013-01-{FIRST + 1:02d}" and file != late_file]
+    by_day = Counter(file.partition("/")[0] for file in files)
+    second_day, last_day = f"date=2013-01-{FIRST + 1:02d}", f"date=2013-01-{FIRST + MORE:02d}"
+    assert [entry["why"] for entry in (first, second, late, last)] == ["run", "run", "late", "run"]
+    assert (first["files"], second["files"], late["files"], last["files"]) == (
+        len(days_before),
+        by_day[second_day],
+        1,
+        by_day[last_day],
     )
+    assert (first["watermark"], last["watermark"]) == ({"path": days_before[-1]}, {"path": files[-1]})
+    assert late["watermark"] == second["watermark"]
     counts = flights_by_day(days(0, FIRST + MORE))
-    assert second["rows"] == sum(counts[f"2013-01-{day:02d}"] for day in range(FIRST + 1, FIRST + MORE + 1))
-    assert first["rows"] + second["rows"] == sum(counts.values())
+    assert second["rows"] == counts[second_day.removeprefix("date=")]
+    assert last["rows"] == counts[last_day.removeprefix("date=")]
+    assert sum(entry["rows"] for entry in (first, second, late, last)) == sum(counts.values())
+
+
+def test_the_flights_of_a_late_file_reach_the_next_table_by_their_commit(shown: str, project: Path) -> None:
+    step = shown[shown.index("==> 10.") : shown.index("==> 11.")]
+    (flights,) = re.findall(r"one of 2013-01-02 with (\d+) flights", step)
+    assert "1 late file ingested; the watermark stays" in step
+    last_day = flights_by_day(days(FIRST + MORE - 1, 1))[f"2013-01-{FIRST + MORE}"]
+    assert f"departures: committed, {int(flights) + last_day:,} rows" in step
+    assert "2 new commits of table bronze/flights" in step
 
 
 def test_the_third_run_has_nothing_to_do_and_starts_no_spark(shown: str) -> None:
@@ -262,15 +281,23 @@ def test_each_flight_has_its_plane_and_its_airlines_name_of_that_time(shown: str
     key = itemgetter("time_hour", "carrier", "flight", "origin", "dest")
     assert sorted(map(key, rows)) == sorted(map(key, flown))
     renamed = datetime(2013, 1, 11, 17, tzinfo=UTC)
+    late = datetime(
+        2013, 1, 3, 1, tzinfo=UTC
+    )  # the last file of 2 January: departures from 20:00 in New York
     names = Counter((row["time_hour"] >= renamed, row["airline"]) for row in rows if row["carrier"] == "9E")
     assert sorted(names) == [(False, "Endeavor Air Inc."), (True, "Endeavor Air")]
     seats = {
         row["tailnum"]: row["seats"] - (row["updated_at"] < datetime(2013, 1, 3, 5, tzinfo=UTC))
         for row in loaded(home / "lake/bronze/planes")
     }  # without the correction that was promoted after the join
-    read_again = [row for row in rows if row["date"] > date(2013, 1, 8)]
-    assert [row["seats"] for row in read_again] == [seats.get(row["tailnum"]) for row in read_again]
-    assert any(row["seats"] == 166 and row["tailnum"] == "N14228" for row in read_again)
+    came_last = [
+        row
+        for row in rows
+        if row["date"] == date(2013, 1, FIRST + MORE)
+        or (row["date"] == date(2013, 1, 2) and row["time_hour"] >= late)
+    ]
+    assert [row["seats"] for row in came_last] == [seats.get(row["tailnum"]) for row in came_last]
+    assert {row["date"] for row in came_last} == {date(2013, 1, 2), date(2013, 1, FIRST + MORE)}
 
 
 def test_a_late_device_loses_nothing_and_its_day_is_loaded_once_complete(shown: str) -> None:

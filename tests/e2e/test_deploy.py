@@ -17,7 +17,6 @@ import psycopg
 import pytest
 from deltalake import DeltaTable
 
-from platform_assets.installation import ROOT as CHECKOUT
 from platform_assets.installation import cache_folder
 from resources.connections.places import Place
 from resources.spark.connect_server import connect_server, free_port
@@ -31,7 +30,6 @@ from tests.support.seaweed import Seaweed
 pytestmark = [pytest.mark.full, pytest.mark.s3, pytest.mark.postgres, pytest.mark.timeout(900)]
 
 PATIENCE = 240.0
-DEPLOY = CHECKOUT / "deploy"
 PLATFORM = """
 state: "postgresql://"
 lake: {path: {env: LAKE}, connection: land}
@@ -103,7 +101,7 @@ def deployed(tmp_path: Path, seaweed: Seaweed, postgres: Postgres) -> Iterator[D
         spark = SparkEngine(master="local[2]", conf=QUICK, cache=cache_folder(), places=(place,))
         remote = stack.enter_context(connect_server(spark, tmp_path / "connect.log", patience=600))
         installed = Installed(tmp_path)
-        installed.json("init", ".", "--kind", "path", "--name", "arrivals")
+        installed.json("init", ".", "--kind", "path", "--name", "arrivals", "--deploy")
         installed.environment |= _environment(installed.folder, place, postgres, remote)
         _doctor(installed)
         found = Deployed(place, postgres.url("deployed"), f"http://127.0.0.1:{free_port()}", tmp_path)
@@ -116,10 +114,9 @@ def _environment(folder: Path, place: Place, postgres: Postgres, remote: str) ->
     """Write the project, and return the variables that deploy/README.md lists, and its own."""
     (folder / "platform.yaml").write_text(PLATFORM)
     (folder / "dataflows/arrivals.yaml").write_text(DATAFLOW)
-    shutil.copytree(DEPLOY, folder / "deploy")
     home = folder / "dagster"
     home.mkdir()
-    shutil.copy(DEPLOY / "dagster.yaml", home)
+    shutil.copy(folder / "deploy/dagster.yaml", home)
     connection = place.connection
     assert connection is not None
     return {

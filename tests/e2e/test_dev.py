@@ -335,17 +335,17 @@ def test_a_month_is_replayed_aside_and_promoted_or_dropped_by_jobs_from_the_ui(d
     dev.order(100)  # below the watermark: no run reads it
     month = {"dataflow": "orders", "start": "2024-01-01", "end": "2024-02-01", "every": "2 days"}
     ending = {"dataflow": "orders", "table": "aside/january", "reason": "corrected at the source"}
-    launch(dev, "replay", {**month, "into": "aside/january"})
+    launch(dev, "strandline_replay", {**month, "into": "aside/january"})
     assert dev.ids("january", "aside") == [101, 102, 103, 104, 105]
-    launch(dev, "promote", ending)  # only shows what it would do
+    launch(dev, "strandline_promote", ending)  # only shows what it would do
     assert dev.ids("orders") == [1, 2, 3, 4, 5, 99]
-    launch(dev, "promote", {**ending, "confirm": True})
+    launch(dev, "strandline_promote", {**ending, "confirm": True})
     assert (dev.ids("orders"), dev.ids("january", "aside")) == ([99, 101, 102, 103, 104, 105], [])
-    launch(dev, "replay", {**month, "into": "aside/january"})
-    launch(dev, "drop", {**ending, "confirm": True})
+    launch(dev, "strandline_replay", {**month, "into": "aside/january"})
+    launch(dev, "strandline_drop", {**ending, "confirm": True})
     assert (dev.ids("orders"), dev.ids("january", "aside")) == ([99, 101, 102, 103, 104, 105], [])
     dev.order(200)
-    launch(dev, "replay", {**month, "replace": True})
+    launch(dev, "strandline_replay", {**month, "replace": True})
     assert dev.ids("orders") == [99, 201, 202, 203, 204, 205]
 
 
@@ -380,6 +380,34 @@ def test_dev_says_what_it_started_and_what_is_broken_and_keeps_runs_below(dev: D
     assert f"Dagster UI: {dev.url}" in said
     assert "DEBUG" not in said + (home / "dev/code-server.log").read_text()
     assert (home / "history/runs.db").exists()
+
+
+@pytest.mark.timeout(600)
+def test_a_new_dataflow_shows_in_the_ui_and_is_loaded_and_a_broken_one_is_named(dev: Dev) -> None:
+    (dev.project / "added").mkdir()
+    (dev.project / "added/1.ndjson").write_text('{"id": 7}\n')
+    (dev.project / "dataflows/added.yaml").write_text(DATAFLOW.replace("./landing", "./added"))
+    until(lambda: dev.ids("added") == [7], "the new dataflow is loaded by its sensor", dev.log)
+    said = dev.log.read_text()
+    assert (
+        "reloading, because dataflows/added.yaml changed …\nreloaded: 7 dataflows, 1 of them broken\n" in said
+    )
+    nodes = graphql(dev, "{ assetNodes { assetKey { path } } }", {})["data"]["assetNodes"]
+    assert ["bronze", "added"] in [node["assetKey"]["path"] for node in nodes]
+
+    (dev.project / "platform.yaml").write_text("lakes: {path: ./lake}\n")
+    until(
+        lambda: "the project does not load: " in dev.log.read_text().removeprefix(said),
+        "the broken settings are told",
+        dev.log,
+    )
+    assert "platform.yaml" in dev.log.read_text().removeprefix(said)
+    (dev.project / "platform.yaml").unlink()
+    until(
+        lambda: "reloaded: 7 dataflows, 1 of them broken\n" in dev.log.read_text().removeprefix(said),
+        "the mended settings are loaded",
+        dev.log,
+    )
 
 
 @pytest.mark.timeout(600)

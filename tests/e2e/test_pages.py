@@ -33,18 +33,18 @@ from partitions.window.state import WindowState
 from partitions.window.work_outcomes import LoadedUnit
 from platform_assets.build import build_definitions
 from platform_assets.dagster_home import dagster_home
-from platform_assets.factory.dagster_names import WATERMARK_MANAGER, watermark_key
 from platform_assets.factory.kinds.path.pictures import arrivals_metadata
 from platform_assets.factory.kinds.stream.pictures import splits_picture
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
-from resources.dagster.io_managers import mark_run
+from resources.dagster.run_holder import mark_run
 from resources.kinds.path.arrivals import DayArrivals
 from resources.spark.connect_server import free_port
 from resources.watermarks.entry import next_entry
 from resources.watermarks.log import WatermarkLog
 from tests.support.browser import WIDTH, page_shows
 from tests.support.environment import clean_environment
+from tests.support.names import names_of_runs
 from tests.support.projects import project_of
 from tests.support.ready import answers, wait_until_ready
 
@@ -139,10 +139,10 @@ class Pages:
     def show_watermark(self, name: str) -> None:
         """Report a materialisation of a dataflow's watermark, as a run would."""
         flow = load_project(self.folder).dataflows[name]
-        manager = self.definitions.resources[WATERMARK_MANAGER] if self.definitions.resources else None
+        manager = self.definitions.resources["strandline_watermark"] if self.definitions.resources else None
         assert manager is not None
         self.instance.report_runless_asset_event(
-            AssetMaterialization(watermark_key(name), metadata=manager.described(flow))
+            AssetMaterialization(["watermark", name], metadata=manager.described(flow))
         )
 
 
@@ -252,7 +252,7 @@ def test_the_runs_page_says_what_each_run_does_and_hides_tags_of_machines(pages:
             pages.instance, job_name="load_weather", tags=dict(request.tags), status=status
         )
         if status is not DagsterRunStatus.NOT_STARTED:
-            mark_run(pages.instance, run.run_id, "weather")
+            mark_run(pages.instance, run.run_id, names_of_runs("weather"))
     page_shows(
         f"{pages.url}/runs",
         "strandline/dataflow: weather",
@@ -317,7 +317,7 @@ class TestPictures:
         metadata = arrivals_metadata(days, date(2026, 1, 20))
         pages.instance.report_runless_asset_event(
             AssetMaterialization(
-                watermark_key("events"), metadata={"watermark": "2026-01-14/b.ndjson", **metadata}
+                ["watermark", "events"], metadata={"watermark": "2026-01-14/b.ndjson", **metadata}
             )
         )
         page_shows(
@@ -340,7 +340,7 @@ class TestPictures:
             states.append(StreamState(splits, slowest, epoch=epoch))
         picture = MetadataValue.md(splits_picture(states, 5))
         pages.instance.report_runless_asset_event(
-            AssetMaterialization(watermark_key("readings"), metadata={"watermarks": picture})
+            AssetMaterialization(["watermark", "readings"], metadata={"watermarks": picture})
         )
         page_shows(
             f"{pages.url}/assets/watermark/readings",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from partitions.errors import StrandlineError
 from platform_assets.kinds.column.profile import ColumnProfile
@@ -228,6 +228,25 @@ def test_rows_late_within_settle_and_of_one_microsecond_are_there_once(subject: 
     run(flow)
     assert flow.ids == [1, 2, 3, 4, 5, 6]
     assert run(flow).status == "nothing"
+
+
+def test_reconcile_tells_the_rows_that_differ_from_the_source(subject: Subject) -> None:
+    flow = subject.flow(target=UPSERT)
+    subject.put(*[(number, at(number), number) for number in range(1, 10)])
+    run(flow)
+    is_read_whole = isinstance(subject, _Files | _Function | _Api)
+    if is_read_whole:
+        refused = flow.feed.cli("reconcile", "flow")
+        assert (refused.code, refused.json["error"]["code"]) == (2, "full_read")
+    options = ["--rows", *(["--full-read"] if is_read_whole else [])]
+    equal = flow.feed.command("reconcile", "flow", *options).json["dataflows"][0]
+    assert (equal["equal"], equal["not_compared"], equal["ranges"][0]["source"]) == (True, [], 9)
+    DeltaTable(str(flow.feed.table)).delete("id = 2")
+    DeltaTable(str(flow.feed.table)).update(updates={"value": "70"}, predicate="id = 7")
+    subject.put((4, at(4), 40), (20, at(3, 5), 20), (30, datetime.now(UTC), 30))
+    document = flow.feed.cli("reconcile", "flow", *options).json["dataflows"][0]
+    ids = {sort: sorted(key["id"] for key in document[sort]) for sort in ("missing", "extra", "different")}
+    assert ids == {"missing": [2, 20], "extra": [], "different": [4, 7]}
 
 
 @pytest.mark.full

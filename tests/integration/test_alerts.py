@@ -15,6 +15,7 @@ from dagster import DagsterInstance, build_sensor_context
 from partitions.alerts.delivery import PAUSE_BETWEEN_MESSAGES
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.project import load_project
+from resources.dagster.names import DagsterNames
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, Feed
 
@@ -49,7 +50,7 @@ class Told:
         url = f"http://127.0.0.1:{self.server.server_port}/hook"
         project = load_project(feed.folder, environment={"HOOK": url})
         assert project.errors == []
-        sensor = alerts_sensor(project, feed.platform, self.now.timestamp)
+        sensor = alerts_sensor(project, feed.platform, DagsterNames(), self.now.timestamp)
         assert sensor is not None
         with DagsterInstance.ephemeral() as instance:
             result: Any = sensor(build_sensor_context(instance=instance, cursor=self.cursor))

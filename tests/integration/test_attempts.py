@@ -100,6 +100,23 @@ def test_late_files_that_are_loaded_do_not_hide_that_runs_fail(feed: Feed) -> No
     assert _attempt(feed)["status"] == "failed"
 
 
+def test_a_replay_is_the_last_attempt_whatever_its_result(feed: Feed) -> None:
+    range_ = ("--start", "1", "--end", "2", "--replace")
+    feed.put("1/a.ndjson", 1)
+    feed.load()
+    feed.command("replay", NAME, *range_)
+    replayed = _attempt(feed)
+    assert (replayed["status"], replayed["failures"]) == ("committed", 0)
+    feed.put_text("1/a.ndjson", '{"id": "no number"}\n')
+    assert feed.cli("replay", NAME, *range_).code == 1
+    failed = _attempt(feed)
+    assert (failed["status"], failed["failures"], failed["failing_since"]) == ("failed", 1, failed["time"])
+    assert failed["error"]["message"].startswith("chunk ")
+    feed.put("1/a.ndjson", 2)
+    feed.command("replay", NAME, *range_)
+    assert (_attempt(feed)["status"], feed.ids) == ("committed", [2])
+
+
 def test_a_warning_that_repeats_is_given_by_the_first_run_alone(feed: Feed) -> None:
     feed.put("b-x.ndjson", 1)
     first = feed.load()
@@ -116,13 +133,13 @@ def test_a_warning_that_repeats_is_given_by_the_first_run_alone(feed: Feed) -> N
 def test_a_run_that_its_user_ends_is_listed_as_stopped_and_its_slice_is_finished(
     feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def end_by_hand(step: Step, line: str) -> None:
+    def end_by_hand(runner: running.Runner, step: Step, line: str) -> None:
         if step is Step.WRITTEN:
             raise KeyboardInterrupt
 
     feed.put("1.ndjson", 1)
     with monkeypatch.context() as patched:
-        patched.setattr(running, "_progress", end_by_hand)
+        patched.setattr(running.Runner, "_show_step", end_by_hand)
         assert feed.cli("run", NAME).code == 130
     attempt = _attempt(feed)
     assert (attempt["status"], attempt["error"], attempt["failing_since"]) == ("stopped", None, None)

@@ -88,6 +88,7 @@ Rows = list[tuple[Any, ...]]
 LOADED: Rows = [(1, 7), (2, 7)]
 ALL: Rows = [(1, 7), (2, 7), (3, 7)]
 RESET = "state reset --replace"
+VERSIONS = {"load": "scd2", "merge_keys": ["id"], "effective_column": "at"}
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,33 @@ CHANGES = {
         lambda _: {"target": {"merge_keys": ["value"]}},
         "keys_not_unique",
         remedies={"state accept": [(3, 7), (3, 7)], RESET: [(3, 7)]},
+        target={"load": "merge_upsert", "merge_keys": ["id"]},
+    ),
+    "`target.delete_when`": Change(
+        lambda _: {"target": {"delete_when": "id >= 2"}},
+        rows=LOADED,
+        remedies={RESET: [(1, 7)]},
+        target={"load": "merge_upsert", "merge_keys": ["id"], "delete_when": "value = 9"},
+    ),
+    "`target.names`, `target.open_end` of `scd2`": Change(
+        lambda _: {"target": {"names": {"valid_from": "since"}, "open_end": "9999-12-31"}},
+        "definition_changed",
+        remedies={RESET: ALL},
+        target=VERSIONS,
+    ),
+    "`target.track`, `target.ignore`": Change(
+        lambda _: {"target": {"track": ["value"]}}, remedies={RESET: ALL}, target=VERSIONS
+    ),
+    "`target.insert_only`": Change(
+        lambda _: {"target": {"insert_only": True}}, target={"load": "merge_upsert", "merge_keys": ["id"]}
+    ),
+    "`target.immutable`": Change(
+        lambda _: {"target": {"immutable": ["value"]}},
+        remedies={RESET: ALL},
+        target={"load": "merge_upsert", "merge_keys": ["id"]},
+    ),
+    "`target.missing_columns`": Change(
+        lambda _: {"target": {"missing_columns": "keep"}},
         target={"load": "merge_upsert", "merge_keys": ["id"]},
     ),
     "`target.partition_by`": Change(lambda _: {"target": {"partition_by": ["value"]}}, remedies={RESET: ALL}),

@@ -15,10 +15,12 @@ import pytest
 from resources.connections.places import Place
 from resources.kinds.path.late import find_late
 from resources.outcome import Step
+from resources.sources.files.paths import SOURCE_FILE
 from resources.spark.engine import SparkEngine
+from tests.support.commits import TABLE, UPSTREAMS, Upstream
 from tests.support.crash_report import write_part
 from tests.support.crash_runner import WRITING, crash
-from tests.support.feed import NAME, NOW, Feed
+from tests.support.feed import NAME, NOW, Feed, rows_in
 from tests.support.seaweed import Seaweed
 from tests.support.window_feed import BY_COLUMNS, REPLACED, LakeTable, event, instant, watermark
 
@@ -39,7 +41,7 @@ STEPS = {
 OPEN = (Step.INTENT_PUT, WRITING, Step.WRITTEN, Step.VERIFIED)
 """After these an intent is there and its entry is not."""
 
-SLOW = "SELECT * FROM input WHERE coalesce(java_method('java.lang.Thread', 'sleep', 300L), '') <> 'x'"
+SLOW = "SELECT * FROM ({}) WHERE coalesce(java_method('java.lang.Thread', 'sleep', 300L), '') <> 'x'"
 """Slow enough to be killed in its middle; the write goes on at the server."""
 
 
@@ -54,6 +56,7 @@ class Way:
         path: the watermark in the end, where it is one.
         more: other parts of the definition.
         idle: what a run is that finds nothing new.
+        check: what else must be right in the end.
     """
 
     watermark: dict[str, Any]
@@ -62,6 +65,7 @@ class Way:
     path: str | None
     more: dict[str, Any] = field(default_factory=dict)
     idle: str = "nothing"
+    check: Callable[[Feed], None] = lambda feed: None
 
 
 def _append(feed: Feed) -> None:
@@ -124,6 +128,62 @@ def _appended_windows(feed: Feed) -> None:
     source.put(event(4, "2026-05-29T13:00", "b"), event(5, "2026-05-31T23:00"))
 
 
+def _deletes(feed: Feed) -> None:
+    feed.put("d=1/a.ndjson", {"id": 1}, {"id": 2})
+    feed.load()
+    feed.put("d=1/b.ndjson", {"id": 2, "gone": True}, {"id": 3})
+    feed.put("d=2/a.ndjson", {"id": 4})
+
+
+def _check_tombstones(feed: Feed) -> None:
+    beside = feed.table.with_name(f"{feed.table.name}__tombstones")
+    assert rows_in(beside, ("id", SOURCE_FILE)) == [(2, "d=1/b.ndjson")], "the deleted key is remembered once"
+
+
+def _upstream(feed: Feed) -> Upstream:
+    """The table above, of the same format as the dataflow's own."""
+    return UPSTREAMS[feed.dataflow.target.format](feed.folder / "lake", feed.engine)
+
+
+def _commits(feed: Feed) -> None:
+    upstream = _upstream(feed)
+    upstream.append((1, "a"))
+    feed.load()
+    upstream.append((2, "b"), (3, "c"))
+    upstream.append((4, "d"))
+
+
+def _files_of_a_first_read(feed: Feed) -> None:
+    upstream = _upstream(feed)
+    upstream.append((1, "a"), (2, "b"))
+    upstream.append((3, "c"))
+    feed.load()
+    assert feed.ids in ([1, 2], [3])
+
+
+def _changes(feed: Feed) -> None:
+    upstream = _upstream(feed)
+    upstream.append((1, "a"), (2, "b"), (3, "c"))
+    feed.load()
+    upstream.update(1, "x")
+    upstream.delete(2)
+    upstream.merge((3, "y"), (4, "d"))
+
+
+def _check_values(*values: str) -> Callable[[Feed], None]:
+    def check(feed: Feed) -> None:
+        assert sorted(value for (value,) in feed.rows("v")) == list(values)
+
+    return check
+
+
+def _offset(source: dict[str, Any] | None = None, **keys: Any) -> dict[str, Any]:
+    """Parts of the definition of a dataflow that reads commits."""
+    return {"layer": "silver", "source": {"type": "table", "table": TABLE, **(source or {})}, **keys}
+
+
+_OFFSET = {"type": "offset"}
+_KEYED = {"merge_keys": ["id"], "table": "silver/flow"}
 _LAKE = {"source": {"type": "table", "table": "raw/events", **BY_COLUMNS}}
 
 WAYS = {
@@ -146,6 +206,45 @@ WAYS = {
     ),
     "windows": Way(watermark("2026-05-28", grace="P3D"), _windows, [1, 2, 4, 5], None, _LAKE | {"target": REPLACED}, "committed"),
     "appended windows": Way(watermark("2026-05-28"), _appended_windows, [1, 2, 3, 4, 5], None, _LAKE),
+    "deletes by rule, with tombstones": Way(
+        {},
+        _deletes,
+        [1, 3, 4],
+        "d=2/a.ndjson",
+        {
+            "source": {"schema": "id long, gone boolean"},
+            "target": {"load": "merge_upsert", "merge_keys": ["id"], "delete_when": "gone", "keep_tombstones": "P30D"},
+        },
+        check=_check_tombstones,
+    ),
+    "commits": Way(_OFFSET, _commits, [1, 2, 3, 4], None, _offset(target={"table": "silver/flow"})),
+    "first read of a table, in parts": Way(
+        _OFFSET | {"checkpoint": {"files": 1}, "max_slices": 1}, _files_of_a_first_read, [1, 2, 3], None, _offset(target={"table": "silver/flow"})
+    ),
+    "commits, changes applied": Way(
+        _OFFSET,
+        _changes,
+        [3, 4],
+        None,
+        _offset(target={"load": "merge_upsert", **_KEYED, "delete_when": "v = 'x'"}),
+        check=_check_values("d", "y"),
+    ),
+    "commits into versions": Way(
+        _OFFSET,
+        _changes,
+        [1, 1, 2, 3, 3, 4],
+        None,
+        _offset(sql="SELECT *, _commit_timestamp AS at FROM input", target={"load": "scd2", **_KEYED, "effective_column": "at"}),
+        check=_check_values("a", "b", "c", "d", "x", "y"),
+    ),
+    "commits, every change kept": Way(
+        _OFFSET,
+        _changes,
+        [1, 1, 1, 2, 2, 3, 3, 3, 4],
+        None,
+        _offset({"on_change": "keep"}, target={"table": "silver/flow"}),
+        check=_check_values("a", "a", "b", "b", "c", "c", "d", "x", "y"),
+    ),
 }  # fmt: skip
 
 
@@ -179,15 +278,15 @@ def make(
     tmp_path: Path, engine: SparkEngine, settings: tuple[dict[str, Any], dict[str, str]]
 ) -> Callable[[Way, str], Feed]:
     def made(way: Way, step: str) -> Feed:
-        definition = {"watermark": way.watermark, **way.more} | slow(step)
-        return Feed(tmp_path / "project", engine, definition, *settings)
+        return Feed(tmp_path / "project", engine, definition_of(way, step), *settings)
 
     return made
 
 
-def slow(step: str) -> dict[str, Any]:
-    """The part of a definition by which a run can be killed there."""
-    return {"sql": SLOW} if step == WRITING else {}
+def definition_of(way: Way, step: str) -> dict[str, Any]:
+    """The definition, by which a run can be killed there."""
+    slow = {"sql": SLOW.format(way.more.get("sql", "SELECT * FROM input"))} if step == WRITING else {}
+    return {"watermark": way.watermark, **way.more, **slow}
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +326,7 @@ def crash_cell(make: Callable[[Way, str], Feed], name: str, step: str) -> str:
     assert numbers == list(range(1, len(numbers) + 1))
     assert feed.entries[-1].total_rows == len(way.ids)
     assert feed.open_intent is None
+    way.check(feed)
     if feed.dataflow.kind == "path":
         assert feed.cli("late", NAME).json["late"] == [], "the log knows all that was loaded"
     return str(outcome.status)
@@ -243,6 +343,12 @@ DIAGONAL = [
     pytest.param("scd2", Step.WRITTEN, marks=pytest.mark.full),
     ("windows", Step.WRITTEN),
     pytest.param("appended windows", Step.INTENT_PUT, marks=pytest.mark.full),
+    pytest.param("deletes by rule, with tombstones", Step.INTENT_PUT, marks=pytest.mark.full),
+    pytest.param("commits", Step.VERIFIED, marks=pytest.mark.full),
+    pytest.param("first read of a table, in parts", Step.INTENT_PUT, marks=pytest.mark.full),
+    ("commits, changes applied", Step.WRITTEN),
+    pytest.param("commits into versions", Step.VERIFIED, marks=pytest.mark.full),
+    pytest.param("commits, every change kept", WRITING, marks=pytest.mark.full),
 ]
 
 
@@ -283,7 +389,8 @@ def _written(cells: dict[tuple[str, str, str], str]) -> str:
         "finished, or it is still running on the Spark server if the step says so. Each cell shows the status of the next run. In every cell each row is",
         "in the table exactly once and the watermark is right. The numbers have no gap, and a further run has nothing to do.",
         "",
-        "The steps are those of [the protocol](protocol.md); the columns name the store of the watermark log.",
+        "The steps are those of [the protocol](protocol.md); the columns name the store of the watermark log. If a dataflow reads commits, its list has",
+        "commits in place of files.",
     ]
     for name in WAYS:
         lines += ["", f"## {name}", "", f"| killed | {' | '.join(stores)} |", f"|---|{'---|' * len(stores)}"]

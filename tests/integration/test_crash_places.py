@@ -18,7 +18,7 @@ import pytest
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.tables.iceberg import jdbc_catalog
-from tests.integration.test_crash_matrix import OPEN, STEPS, WAYS, Way, crash_cell, in_bucket, slow
+from tests.integration.test_crash_matrix import OPEN, STEPS, WAYS, Way, crash_cell, definition_of, in_bucket
 from tests.support.crash_report import write_part
 from tests.support.crash_runner import WRITING
 from tests.support.feed import NAME, Feed
@@ -111,8 +111,7 @@ def make(
             variables |= {"TOKEN": "any"}
 
         def made(way: Way, step: str) -> Feed:
-            definition = {"watermark": way.watermark, **way.more} | slow(step)
-            feed = FeedElsewhere(tmp_path / "project", engine, definition, settings, variables)
+            feed = FeedElsewhere(tmp_path / "project", engine, definition_of(way, step), settings, variables)
             # A server knows the tables of all tests.
             table = f"l{uuid4().hex[:8]}/{NAME}"
             return feed.define(target={"format": place.partition(",")[0].lower(), "table": table})

@@ -16,6 +16,7 @@ from dagster import (
     AssetKey,
     AssetMaterialization,
     AssetObservation,
+    AssetSpec,
     AutomationCondition,
     DagsterInstance,
     DagsterInvalidConfigError,
@@ -31,14 +32,19 @@ from deltalake import DeltaTable
 
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
-from resources.dagster.io_managers import PLAN_TAG, Load, WatermarkIOManager
+from platform_assets.translator import StrandlineAsset, StrandlineTranslator
+from resources.dagster.io_managers import PLAN_TAG, Load
+from resources.dagster.names import DagsterNames
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import DATAFLOW_TAG, UnreportedEntries, find_unreported
+from resources.dagster.run_tags import DATAFLOW_TAG
+from resources.dagster.unreported_entries import UnreportedEntries, find_unreported
+from resources.dagster.watermark_io_manager import WatermarkIOManager
 from resources.outcome import Step
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed, loaded_one_by_one
 from tests.support.feed import NAME, NOW, Feed
+from tests.support.names import names_of_runs
 from tests.support.steps import killed_at
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
@@ -294,12 +300,31 @@ def test_names_that_do_not_sort_by_time_fail_their_check(feed: Feed) -> None:
     assert checks["names_sort_by_time"] is False
 
 
-def test_downstream_assets_get_the_watermark_and_the_table(feed: Feed) -> None:
+class Renamed(StrandlineTranslator):
+    def get_asset_spec(self, data: StrandlineAsset) -> AssetSpec:
+        return data.spec.replace_attributes(key=["own", f"{data.role}_of_it"])
+
+
+@pytest.mark.parametrize(
+    ("names", "mark_key", "table_key"),
+    [
+        ({}, ["watermark", NAME], ["bronze", NAME]),
+        (
+            {"name": "north", "translator": Renamed()},
+            ["own", "watermark_of_it"],
+            ["own", "table_of_it"],
+        ),
+    ],
+    ids=["usual", "named"],
+)
+def test_downstream_assets_get_the_watermark_and_the_table(
+    names: Any, mark_key: list[str], table_key: list[str], feed: Feed
+) -> None:
     feed.put("1.ndjson", 1, 2)
     seen: dict[str, Any] = {}
 
     @asset(
-        ins={"mark": AssetIn(AssetKey(["watermark", NAME])), "table": AssetIn(AssetKey(["bronze", NAME]))},
+        ins={"mark": AssetIn(AssetKey(mark_key)), "table": AssetIn(AssetKey(table_key))},
         io_manager_key="nothing",
     )
     def report(mark, table) -> Output[None]:  # type: ignore[no-untyped-def]  # noqa: ANN001 - Dagster reads annotations as types
@@ -307,7 +332,7 @@ def test_downstream_assets_get_the_watermark_and_the_table(feed: Feed) -> None:
         return Output(None)
 
     definitions = build_definitions(
-        load_project(feed.folder), platform_of(feed), RunOptions(now=NOW, hold_wait=timedelta(0))
+        load_project(feed.folder), platform_of(feed), RunOptions(now=NOW, hold_wait=timedelta(0)), **names
     )
     from dagster import mem_io_manager
 
@@ -328,7 +353,7 @@ def test_commits_before_a_failure_are_materialised_and_it_fails_in_words(feed: F
     result = run(feed)
     assert not result.success
     found = materialised(result)
-    assert list(found) == [f"bronze/{NAME}"]
+    assert list(found) == [f"bronze/{NAME}", f"watermark/{NAME}"]
     assert (values(found[f"bronze/{NAME}"])["rows"], values(found[f"bronze/{NAME}"])["status"]) == (
         1,
         "failed",
@@ -410,7 +435,10 @@ class TestARunThatDiedBeforeItCouldTell:
     def test_and_one_with_nothing_to_tell_costs_nothing(self, feed: Feed, instance: DagsterInstance) -> None:
         assert not run(feed, instance=instance, observer=killed_at(Step.PLANNED, 1)).success
         assert run(feed, instance=instance).success
-        assert find_unreported(instance, feed.platform.log, NAME, "another", 2) == UnreportedEntries()
+        assert (
+            find_unreported(instance, feed.platform.log, names_of_runs(NAME), "another", 2)
+            == UnreportedEntries()
+        )
 
 
 def test_a_run_that_nobody_has_planned_is_tagged_with_its_own_plan(feed: Feed, tmp_path: Path) -> None:
@@ -449,7 +477,7 @@ def test_a_broken_project_file_fails_alone_when_it_is_materialised(make_feed: Ma
 
 
 def test_the_watermark_before_the_table_is_refused(feed: Feed) -> None:
-    manager = WatermarkIOManager(platform_of(feed), lambda flow, entry: {})
+    manager = WatermarkIOManager(platform_of(feed), DagsterNames(), lambda flow, entry: {})
     with pytest.raises(Exception, match="expected the table first"):
         manager.handle_output(build_output_context(), Load(load_project(feed.folder).dataflows[NAME]))
 
@@ -563,7 +591,7 @@ class TestDecisionJobs:
 
     def test_without_confirm_it_logs_what_would_follow_and_appends_nothing(self, feed: Feed) -> None:
         with DagsterInstance.ephemeral() as instance:
-            result = run(feed, "state_rewind", self.REWIND, instance)
+            result = run(feed, "strandline_state_rewind", self.REWIND, instance)
             logged = [
                 event.user_message for event in instance.all_logs(result.run_id) if not event.dagster_event
             ]
@@ -576,7 +604,7 @@ class TestDecisionJobs:
         assert len(feed.entries) == 2
 
     def test_with_confirm_it_appends_the_entry_and_an_observation_shows_it(self, feed: Feed) -> None:
-        result = run(feed, "state_rewind", {**self.REWIND, "confirm": True})
+        result = run(feed, "strandline_state_rewind", {**self.REWIND, "confirm": True})
         assert result.success
         newest = feed.entries[-1]
         assert (newest.number, newest.why, newest.reason, feed.path) == (3, "rewind", "because", "1.ndjson")
@@ -598,13 +626,13 @@ class TestDecisionJobs:
         ("job", "config", "command"),
         [
             (
-                "state_set",
+                "strandline_state_set",
                 {"watermark": '{"path": "1.ndjson"}'},
                 ["state", "set", NAME, '{"path": "1.ndjson"}'],
             ),
-            ("state_rewind", {"to": 9}, ["state", "rewind", NAME, "--to", "9"]),
-            ("files_release", {"paths": ["1.ndjson"]}, ["files", "release", NAME, "1.ndjson"]),
-            ("files_unprocess", {"paths": ["1.ndjson"]}, ["files", "unprocess", NAME, "1.ndjson"]),
+            ("strandline_state_rewind", {"to": 9}, ["state", "rewind", NAME, "--to", "9"]),
+            ("strandline_files_release", {"paths": ["1.ndjson"]}, ["files", "release", NAME, "1.ndjson"]),
+            ("strandline_files_unprocess", {"paths": ["1.ndjson"]}, ["files", "unprocess", NAME, "1.ndjson"]),
         ],
     )
     def test_a_refused_decision_fails_the_run_with_the_command_line_s_text_and_choices(
@@ -613,7 +641,9 @@ class TestDecisionJobs:
         text, metadata = failed(
             run(feed, job, {"dataflow": NAME, "reason": "because", "confirm": True, **config})
         )
-        answer = feed.cli(*command, "--reason", "because", *(["--yes"] if job.startswith("state") else []))
+        answer = feed.cli(
+            *command, "--reason", "because", *(["--yes"] if job.startswith("strandline_state") else [])
+        )
         assert text == answer.error["message"]
         assert metadata == {
             "code": answer.error["code"],
@@ -625,11 +655,11 @@ class TestDecisionJobs:
     @pytest.mark.parametrize(
         ("job", "found"),
         [
-            ("state_accept", "expected a reason"),
-            ("state_rewind", "expected the number of an entry, found -1"),
-            ("state_set", 'expected a watermark such as {"path": text}'),
-            ("state_import", "expected the lines of `strandline state export`"),
-            ("files_release", "expected paths of files, found none"),
+            ("strandline_state_accept", "expected a reason"),
+            ("strandline_state_rewind", "expected the number of an entry, found -1"),
+            ("strandline_state_set", 'expected a watermark such as {"path": text}'),
+            ("strandline_state_import", "expected the lines of `strandline state export`"),
+            ("strandline_files_release", "expected paths of files, found none"),
         ],
     )
     def test_its_form_names_the_dataflow_and_what_is_missing(self, feed: Feed, job: str, found: str) -> None:
@@ -641,7 +671,9 @@ class TestDecisionJobs:
         assert len(feed.entries) == 2
 
     def test_an_unknown_dataflow_fails_the_run_with_the_nearest_name(self, feed: Feed) -> None:
-        text, metadata = failed(run(feed, "state_accept", {"dataflow": "flw", "reason": "because"}))
+        text, metadata = failed(
+            run(feed, "strandline_state_accept", {"dataflow": "flw", "reason": "because"})
+        )
         assert (metadata["code"], metadata["exit_code"]) == ("unknown_dataflow", 2)
         assert "flow" in text
 
@@ -650,15 +682,15 @@ class TestDecisionJobs:
     )
     def test_what_does_not_fit_its_form_never_runs(self, feed: Feed, config: Mapping[str, Any]) -> None:
         with pytest.raises(DagsterInvalidConfigError):
-            run(feed, "state_rewind", config)
+            run(feed, "strandline_state_rewind", config)
 
     @pytest.mark.parametrize(
         ("job", "config", "why"),
         [
-            ("state_accept", {}, "accept"),
-            ("state_adopt", {}, "adopt"),
-            ("state_reset", {"replace": True}, "reset"),
-            ("state_set", {"watermark": '{"path": "3.ndjson"}'}, "set"),
+            ("strandline_state_accept", {}, "accept"),
+            ("strandline_state_adopt", {}, "adopt"),
+            ("strandline_state_reset", {"replace": True}, "reset"),
+            ("strandline_state_set", {"watermark": '{"path": "3.ndjson"}'}, "set"),
         ],
     )
     def test_every_decision_is_a_job(self, feed: Feed, job: str, config: Mapping[str, Any], why: str) -> None:
@@ -672,16 +704,16 @@ class TestDecisionJobs:
         feed.load()
         DeltaTable(str(feed.table)).delete("id = 9")
         config = {"dataflow": NAME, "reason": "because", "confirm": True, "lines": lines}
-        assert run(feed, "state_import", {**config, "deleted": "load"}).success
+        assert run(feed, "strandline_state_import", {**config, "deleted": "load"}).success
         feed.load()
         assert feed.ids == [*ids, 9]
 
     @pytest.mark.parametrize(
         ("job", "config", "command"),
         [
-            ("state_history", {"limit": 1}, ["history", NAME, "--limit", "1"]),
-            ("state_diff", {"before": None, "after": None}, ["diff", NAME]),
-            ("state_diff", {"before": 0, "after": 1}, ["diff", NAME, "--from", "0", "--to", "1"]),
+            ("strandline_state_history", {"limit": 1}, ["history", NAME, "--limit", "1"]),
+            ("strandline_state_diff", {"before": None, "after": None}, ["diff", NAME]),
+            ("strandline_state_diff", {"before": 0, "after": 1}, ["diff", NAME, "--from", "0", "--to", "1"]),
         ],
     )
     def test_views_show_the_command_line_s_documents(
@@ -696,7 +728,7 @@ class TestDecisionJobs:
         lines = feed.cli("state", "export", NAME).out.splitlines()
         shutil.rmtree(feed.state)
         config = {"dataflow": NAME, "reason": "because", "confirm": True, "lines": lines}
-        assert run(feed, "state_import", config).success
+        assert run(feed, "strandline_state_import", config).success
         assert [(entry.number, entry.why) for entry in feed.entries][-1] == (3, "import")
 
     def test_release_hands_a_quarantined_file_to_the_next_run(self, make_feed: MakeFeed) -> None:
@@ -706,6 +738,6 @@ class TestDecisionJobs:
         feed.load()
         feed.put("1.ndjson", 1)
         config = {"dataflow": NAME, "reason": "because", "confirm": True, "paths": ["1.ndjson"]}
-        assert run(feed, "files_release", config).success
+        assert run(feed, "strandline_files_release", config).success
         feed.load()
         assert feed.ids == [1, 2]

@@ -190,9 +190,9 @@ def test_an_isolated_replay_withholds_too_and_refuses_a_purge(tmp_path: Path, en
 def test_the_job_shows_first_and_deletes_with_confirm(tmp_path: Path, engine: SparkEngine) -> None:
     above, below = pair(tmp_path / "project", engine)
     config = {"dataflow": NAME, "reason": "asked for", "where": BOB, "downstream": True}
-    run(above, "delete", config)
+    run(above, "strandline_delete", config)
     assert len(rows(above)) == 2
-    run(above, "delete", {**config, "confirm": True})
+    run(above, "strandline_delete", {**config, "confirm": True})
     assert (rows(above), rows(below)) == ([(1, "ann")], [(1, "ann")])
 
 

@@ -79,7 +79,8 @@ from resources.spark.engine import SparkEngine
 key = "spark.hadoop.strandline.test.phrase"
 engine = SparkEngine(master="local[1]", conf={key: "zq-7 x", "spark.x": "y"}, secret_keys=frozenset({key}))
 session = engine.session()
-lines = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
+own = {child.pid for child in psutil.Process().children(recursive=True)}
+lines = [" ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"]) if p.pid in own]
 print(session.conf.get(key), any("spark.x=y" in line for line in lines), any("zq-7" in line for line in lines))
 """
 

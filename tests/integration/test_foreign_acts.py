@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -249,6 +250,8 @@ def _leads_on(flow: Flow, spark: SparkSession, choice: str, act: str) -> bool:
         done = flow.decide(choice)
         if done.code == 4 and done.error["code"] == "nothing_to_adopt":
             return False
+        if done.code == 4 and done.error["code"] == "deleted_rows":
+            done = flow.decide(_with_deleted_rows_loaded(done.error["choices"]))
         assert done.code == 0, (choice, done.out, done.err)
         error = _checked(flow.run().error)
         if error is None:
@@ -259,6 +262,11 @@ def _leads_on(flow: Flow, spark: SparkSession, choice: str, act: str) -> bool:
         pytest.fail(f"{choice} does not lead on")
     _settled(flow, Others(flow.feed, spark), act, emptied=emptied)
     return True
+
+
+def _with_deleted_rows_loaded(choices: Sequence[str]) -> str:
+    """Return the choice that brings back rows that the table lacks."""
+    return next(choice for choice in choices if "--deleted load" in choice)
 
 
 def _waiting(flow: Flow) -> set[int]:

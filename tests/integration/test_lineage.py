@@ -19,13 +19,14 @@ from dagster import (
 )
 from deltalake import DeltaTable
 
-from partitions.dagster_partitions import WindowPartitions
 from platform_assets.build import build_definitions
 from platform_assets.factory.kinds.window.run_requests import window_sensor
 from platform_assets.project import load_project
 from resources.dagster.run_options import RunOptions
+from resources.kinds.window.partitions import WindowAssetPartitions
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
+from tests.support.names import names_of
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 TIME = {"name": "t", "type": "datetime", "range": {"from": "2024-01-01", "to": "2024-01-04"}}
@@ -185,8 +186,8 @@ def test_dagster_shows_what_is_read_and_a_run_over_partitions_reads_partitions(c
 def asked(instance: DagsterInstance, feed: Feed, name: str, job: JobDefinition) -> Sequence[RunRequest]:
     """What the sensor of a dataflow asks for."""
     flow = load_project(feed.folder).dataflows[name]
-    partitions = WindowPartitions.of(name, flow.window)
-    found = window_sensor(flow, feed.platform, job, partitions, NOW.timestamp)(
+    partitions = WindowAssetPartitions.of(name, flow.window)
+    found = window_sensor(flow, feed.platform, names_of(flow), job, partitions, NOW.timestamp)(
         build_sensor_context(instance=instance)
     )
     assert isinstance(found, SensorResult)

@@ -16,6 +16,7 @@ from deltalake.table import TableOptimizer
 
 from partitions.errors import Conflict, DataflowHeld, NeedsDecision, TargetError
 from partitions.maintenance_periods import Task
+from partitions.sentinels import serialise
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.connections.places import Place
@@ -23,8 +24,9 @@ from resources.decisions import maintenance
 from resources.decisions.maintenance import due_tasks, maintain
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
-from resources.tables.delta.maintenance import DeltaMaintenance
+from resources.tables.delta.maintenance import DeltaMaintenance, interval_of
 from resources.tables.delta.table import DeltaLakeTable
+from resources.watermarks.entry import next_entry
 from resources.watermarks.log import WatermarkLog
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import CHECKOUT, NAME, NOW, Feed, dies_after
@@ -233,6 +235,42 @@ def test_files_that_a_slice_downstream_reads_stay(ticked: Feed, monkeypatch: pyt
     done = _care(ticked)
     assert set(done.results) == {"optimize"}
     assert "below has a slice unfinished" in done.skipped["vacuum"]
+
+
+def test_vacuum_waits_for_a_dataflow_that_has_not_read_commits_whose_files_may_go(ticked: Feed) -> None:
+    below = {
+        "source": {"type": "table", "table": f"bronze/{NAME}"},
+        "watermark": {"type": "offset"},
+        "target": {"load": "append", "table": "bronze/below"},
+    }
+    (ticked.folder / "dataflows" / "below.yaml").write_text(yaml.safe_dump(below))
+    table, log = DeltaTable(str(ticked.table)), ticked.platform.log
+    position = {"table": str(table.metadata().id), "version": 2}
+    behind = next_entry(
+        None, why="set", kind="offset", app_id="x", fingerprint="x", watermark=serialise({"offset": position})
+    )
+    log.append("below", behind, expected=0)
+    assert set(_care(ticked, "vacuum").results) == {"vacuum"}, "its files stay for a week anyway"
+    table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+    waits = _care(ticked)
+    assert set(waits.results) == {"optimize"}
+    assert "below has not read what table bronze/flow got since" in waits.skipped["vacuum"]
+    at_the_end = {"offset": {**position, "version": DeltaTable(str(ticked.table)).version()}}
+    log.append("below", next_entry(behind, why="set", watermark=serialise(at_the_end)), expected=1)
+    assert set(_care(ticked, "vacuum").results) == {"vacuum"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("interval 1 week", timedelta(days=7)),
+        ("interval 36 hours", timedelta(hours=36)),
+        ("INTERVAL 1 day 2 hours", timedelta(hours=26)),
+        ("interval 3 fortnights", timedelta(0)),
+    ],
+)
+def test_an_interval_of_deltas_properties(text: str, expected: timedelta) -> None:
+    assert interval_of(text) == expected
 
 
 def test_what_is_due_is_told_by_when_it_was_done(ticked: Feed) -> None:

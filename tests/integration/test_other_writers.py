@@ -184,3 +184,26 @@ def test_a_state_changed_by_mistake_is_the_first_thing_that_the_error_names(
     feed.put("3.ndjson", 3)
     feed.load()
     assert [row[0] for row in feed.rows("id")] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("decision", ["reset --replace", "reset", "adopt"])
+@pytest.mark.parametrize("state", ["a copy", "an empty one"])
+def test_the_preview_of_a_decision_that_takes_a_table_over_says_whose_it_is(
+    feed: Feed, decision: str, state: str
+) -> None:
+    loaded(feed)
+    if state == "a copy":
+        shutil.copytree(feed.folder / "state", feed.folder / "other")
+    set_place(feed, state="./other")
+    command, *options = decision.split()
+    preview = " ".join(feed.text("state", command, NAME, *options, "--reason", "x").split())
+    deletes = " and deletes its rows" if options else ""
+    assert (
+        f"warning: the state {feed.folder / 'state'} of project {feed.folder} has written the table bronze/{NAME}. This decision takes "
+        f"it over{deletes}. If that state still loads it, say no, and give this project a lake of its own"
+    ) in preview
+
+
+def test_the_preview_of_a_decision_about_a_table_of_one_s_own_names_no_other_state(feed: Feed) -> None:
+    loaded(feed)
+    assert "takes it over" not in feed.text("state", "reset", NAME, "--replace", "--reason", "x")

@@ -13,7 +13,8 @@ import pytest
 from platform_assets.installation import cache_folder
 from resources.spark.connect_server import connect_server, free_port
 from resources.spark.engine import SparkEngine
-from resources.spark.packages import CLASS_OF_PACKAGE, server_settings
+from resources.spark.loaded_packages import CLASS_OF_PACKAGE
+from resources.spark.packages import server_settings
 from resources.spark.processes import start_process, stop_processes
 from resources.spark_runtime import (
     DELTA_PACKAGE,

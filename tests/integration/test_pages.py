@@ -18,16 +18,21 @@ _HOW_TO = (
     "how-to/changing-a-dataflow.md",
     "how-to/undo-a-bad-load.md",
     "how-to/moving-and-restoring.md",
+    "how-to/deletes.md",
     "how-to/deleting-and-keeping.md",
     "how-to/read-tables-elsewhere.md",
     "how-to/why-did-nothing-run.md",
 )
+_FROM_THE_WHEEL = "dagster.md"
+"""The tutorial that tests/packaging runs, in a project of a user."""
 _PORTS = ("54329", "8099")
 
 
 def _pages() -> list[object]:
     tutorials = sorted(
-        path.relative_to(CHECKOUT / "docs").as_posix() for path in (CHECKOUT / "docs/tutorials").glob("*.md")
+        path.relative_to(CHECKOUT / "docs").as_posix()
+        for path in (CHECKOUT / "docs/tutorials").glob("*.md")
+        if path.name != _FROM_THE_WHEEL
     )
     return [
         pytest.param(page, marks=() if page == _IN_EACH_RUN else pytest.mark.full)

@@ -216,7 +216,7 @@ def test_a_late_look_back_holds_it_up(tmp_path: Path, engine: SparkEngine, end: 
     assert rows(flow) == [*(AFTER if code == 0 else BEFORE), (6, 6)]
 
 
-@pytest.mark.parametrize(("job", "left"), [("promote", AFTER), ("drop", BEFORE)])
+@pytest.mark.parametrize(("job", "left"), [("strandline_promote", AFTER), ("strandline_drop", BEFORE)])
 def test_both_are_jobs_that_only_show_what_they_would_do_unless_it_is_confirmed(
     tmp_path: Path, engine: SparkEngine, job: str, left: list[Any]
 ) -> None:

@@ -208,10 +208,10 @@ def test_the_three_are_jobs(tmp_path: Path, engine: SparkEngine) -> None:
         "every": "1 days",
         "into": TABLE,
     }
-    assert run(flow.feed, "replay", form).success
+    assert run(flow.feed, "strandline_replay", form).success
     assert aside_ids(flow) == [1, 2, 4]
     end = {"dataflow": flow.feed.name, "table": TABLE, "reason": "because", "confirm": True}
-    assert run(flow.feed, "promote", end).success
+    assert run(flow.feed, "strandline_promote", end).success
     assert flow.feed.rows("id", "value") == [(1, 1), (2, 0), (4, 1), (9, 0)]
 
 

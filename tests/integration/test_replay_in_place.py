@@ -335,7 +335,7 @@ def test_it_is_a_job_with_chunks_on_the_watermarks_page(tmp_path: Path, engine: 
         "every": "1 days",
         "replace": True,
     }
-    assert run(flow.feed, "replay", form).success
+    assert run(flow.feed, "strandline_replay", form).success
     assert flow.feed.rows("id", "value") == [(1, 1), (3, 0), (4, 0), (9, 0), (20, 0)]
 
 

@@ -9,11 +9,13 @@ import pytest
 from dagster import DagsterInstance, RunRequest, build_schedule_context
 from deltalake import DeltaTable
 
+from partitions.instants import milliseconds
 from partitions.maintenance_periods import RETENTION
 from platform_assets.build import build_definitions
 from platform_assets.project import load_project
 from resources.decisions.maintenance import MaintenanceReport, due_tasks, maintain
 from resources.loop import deleting
+from resources.watermarks.expiry import Expiry
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import NAME, NOW, Feed
 
@@ -63,6 +65,8 @@ def test_old_rows_go_in_one_commit_and_others_stay(make_feed: MakeFeed, table_fo
         3,
         "at older than 5 days",
     )
+    limit = milliseconds(datetime(2026, 5, 27, tzinfo=UTC))
+    assert Expiry.of(entry) == Expiry(entry.number, entry.id, {"at": limit})
     (ledger,) = feed.command("ledger", feed.name, "--now", NOW.isoformat()).json
     assert (ledger["retention"]["expired_rows"], ledger["retention"]["before"][:10]) == (3, "2026-05-27")
     assert expire(feed).entry is None, "nothing is left to expire"
@@ -96,6 +100,9 @@ def test_rows_below_it_are_dropped_from_each_slice_and_counted(make_feed: MakeFe
     assert feed.ids == [27, 31]
     assert "2 rows withheld by the retention" in outcome.warnings
     assert feed.entries[-1].withheld == {0: 2}
+    expiry = Expiry.of(feed.entries[-1])
+    assert expiry is not None
+    assert expiry.before == {"at": milliseconds(datetime(2026, 5, 27, tzinfo=UTC))}
     feed.decide("rewind", "--to", "0", "--replace")
     feed.run(now=NOW + timedelta(1))
     assert feed.ids == [31]

@@ -117,7 +117,7 @@ def test_the_example_of_aws_secrets_manager_gives_the_secret(
     monkeypatch.delitem(sys.modules, "aws_secrets", raising=False)
     project = load_project(tmp_path)
     assert project.errors == []
-    connection = project._open_connection("erp")
+    connection = project.open_connection("erp")
     assert dict(connection.secrets)["password"] == "from-aws"
 
 

@@ -58,6 +58,11 @@ FLOWS: dict[str, dict[str, Any]] = {
         "target": {"load": "merge_upsert", "merge_keys": ["id"]},
         "transform": "steps:doubled",
     },
+    "deleting": {
+        "source": {"type": "jdbc", "connection": "erp", "table": "public.orders"},
+        "watermark": {"type": "column", "columns": ["updated_at"]},
+        "target": {"load": "merge_upsert", "merge_keys": ["id"], "delete_when": "gone"},
+    },
     "dropped": {
         "source": {"type": "table", "table": "bronze/plain"},
         "watermark": {"type": "column", "columns": ["at"]},
@@ -185,6 +190,21 @@ TESTS: dict[str, dict[str, Any]] = {
             ],
         },
         "expect": [{"id": 1, "updated_at": "2026-01-02T00:00:00Z", "n": 10}],
+    },
+    "deleting/latest_of_a_key": {
+        "input": {
+            "schema": "id long, updated_at timestamp, gone boolean",
+            "rows": [
+                {"id": 1, "updated_at": "2026-01-01", "gone": False},
+                {"id": 1, "updated_at": "2026-01-02", "gone": True},
+                {"id": 2, "updated_at": "2026-01-02"},
+            ],
+        },
+        "expect": [{"id": 2, "updated_at": "2026-01-02T00:00:00Z"}],
+    },
+    "deleting/no_such_column": {
+        "input": {"schema": "id long, updated_at timestamp", "rows": []},
+        "error": "target.delete_when",
     },
     "dropped/columns_added": {
         "input": [{"id": 1, "at": "2026-01-01", "_run_id": "x", "_ingested_at": "2026-01-02"}],

@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,15 +26,17 @@ from resources.connections.places import Place
 from resources.spark.connect_server import connect_server
 from resources.spark.engine import SparkEngine
 from resources.spark.log_store import CLASS, JAR, SETTING
+from resources.tables.contract.commit_log import CHANGE
 from resources.tables.contract.commits import TableCommit, Tag
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.table import DeltaLakeTable
+from resources.tables.iceberg.table import IcebergTable
 from resources.tables.parquet.log import CommitLog
 from resources.tables.parquet.maintenance import ParquetMaintenance
 from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.table import ParquetTable
 from tests.integration.test_iceberg_catalogs import exercise
-from tests.support.catalogs import catalog_of
+from tests.support.catalogs import catalog_of, name_in_sql
 from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.folder_texts import FOLDER_TEXTS
@@ -425,3 +428,34 @@ def test_a_server_knows_iceberg_in_a_bucket(seaweed: Seaweed, s3_server: str, tm
         spark = SparkEngine(remote=s3_server, places=(bucket,)).session()
         with rest_catalog(tmp_path, bucket, spark) as catalog:
             exercise(spark, replace(bucket.child("lake/bronze/t"), catalog=catalog))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("format_", ["delta", "iceberg"])
+def test_changes_of_a_table_in_a_bucket_are_read_through_a_log_in_it(
+    seaweed: Seaweed, s3_server: str, tmp_path: Path, format_: str
+) -> None:
+    with seaweed.bucket() as bucket, ExitStack() as servers:
+        place = bucket.child("lake/bronze/t")
+        spark = SparkEngine(remote=s3_server, places=(bucket,)).session()
+        table: DeltaLakeTable | IcebergTable = DeltaLakeTable(place)
+        name, location = f"delta.`{place.spark_url}`", ""
+        properties = "'delta.enableDeletionVectors' = 'true'"
+        if format_ == "iceberg":
+            catalog = servers.enter_context(rest_catalog(tmp_path, bucket, spark))
+            place = replace(place, catalog=catalog)
+            table, name = IcebergTable(place), name_in_sql(spark, place)
+            location = f"LOCATION '{place.spark_url}'"
+            properties = "'format-version' = '2', 'write.delete.mode' = 'merge-on-read'"
+        spark.sql(
+            f"CREATE TABLE {name} (id bigint, unit string) USING {format_} {location} TBLPROPERTIES ({properties})"
+        )
+        spark.sql(f"INSERT INTO {name} SELECT id, 'a b%' FROM range(0, 3, 1, 1)")
+        spark.sql(f"DELETE FROM {name} WHERE id = 1")
+        commits = [commit for commit in table.commits.since(None).commits if commit.files]
+        table.commits.check_files(commits)
+        changes = table.commits.net_changes(spark, commits, lambda: bucket.child("lake/_staging/x"))
+        assert sorted((row[CHANGE], row["id"], row["unit"]) for row in changes.collect()) == [
+            ("delete", 1, "a b%"),
+            *[("insert", id_, "a b%") for id_ in range(3)],
+        ]

@@ -454,7 +454,7 @@ class TestOtherSources:
         flow.feed.define(target={"schema_mode": "strict"})
         (planned,) = flow.feed.cli("plan", "flow", "--json").json
         assert planned["warnings"][-1].startswith(
-            "the next run with rows will refuse the columns of raw/rows: expected the table's columns, found others: name is new"
+            "the next run with rows stops: columns of raw/rows: expected the table's columns, found others: name is new"
         )
 
 

@@ -439,10 +439,11 @@ class TestReset:
         feed.load()
         feed.define(source={"schema": "id string, more string"})
         feed.put("b.ndjson", 2)
-        warnings = feed.cli("plan", NAME).json[0]["warnings"]
+        plan = feed.cli("plan", NAME).json[0]
         error = feed.fail()
         assert "found a different one (id string, more string" in error.message
-        assert f"the next run with rows stops: {error.message}: {error.choices[0]}" in warnings
+        assert plan["error"]["message"] == f"the next run with rows stops: {error.message}"
+        assert plan["error"]["choices"] == list(error.choices)
         (choice,) = error.choices
         words = choice.removeprefix("strandline ").removesuffix(" TEXT").split()
         feed.command(*words, "because", "--yes")

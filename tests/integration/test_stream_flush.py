@@ -265,8 +265,8 @@ def test_a_job_of_dagster_decides_and_the_sensor_asks_for_the_run(make_stream: M
 
     def decide(**config: Any) -> bool:
         given = {"dataflow": "flow", "reason": "ended", **config}
-        job = definitions.resolve_job_def("stream_flush")
-        steps = {"ops": {"stream_flush_step": {"config": given}}}
+        job = definitions.resolve_job_def("strandline_stream_flush")
+        steps = {"ops": {"strandline_stream_flush_step": {"config": given}}}
         return bool(job.execute_in_process(run_config=steps, raise_on_error=False).success)
 
     assert decide()

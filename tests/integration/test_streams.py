@@ -477,6 +477,23 @@ def test_a_version_that_changes_rows_stops_the_run(make_stream: Any) -> None:
     assert error.code == "source_changed"
 
 
+def test_a_merge_that_only_inserts_is_input_and_one_that_changes_nothing_stops_nothing(
+    make_stream: Any,
+) -> None:
+    stream = make_stream()
+    stream.append((1, "a", 0), (2, "b", 0))
+    stream.feed.load()
+    spark = stream.feed.engine.session()
+    for ids in ("1", "1, 3"):
+        spark.sql(
+            f"MERGE INTO delta.`{stream.source}` t USING (SELECT explode(array({ids})) AS id) s ON t.id = s.id "
+            "WHEN MATCHED AND t.device = 'none' THEN DELETE WHEN NOT MATCHED THEN INSERT (id, device, ts) "
+            "VALUES (s.id, 'a', timestamp '2026-01-01 00:00:00')"
+        )
+    stream.feed.load()
+    assert stream.places()["buffer"] == [1, 2, 3]
+
+
 def test_a_compaction_is_no_input(make_stream: Any) -> None:
     stream = make_stream()
     stream.append((1, "a", 0))
@@ -665,16 +682,16 @@ def test_splits_are_removed_and_merged_by_jobs_of_dagster_as_by_the_command_line
         )
         return bool(result.success)
 
-    assert not decide("splits_remove", splits=[])
-    assert decide("splits_remove", splits=["a"], confirm=False)
+    assert not decide("strandline_splits_remove", splits=[])
+    assert decide("strandline_splits_remove", splits=["a"], confirm=False)
     assert [entry.why for entry in stream.feed.entries] == ["run"]
-    assert decide("splits_remove", splits=["a"])
+    assert decide("strandline_splits_remove", splits=["a"])
     assert minutes(stream.feed.watermark["global"]) == 15
-    assert decide("splits_merge", splits=["b", "c"], into="bc")
+    assert decide("strandline_splits_merge", splits=["b", "c"], into="bc")
     assert set(stream.feed.watermark["splits"]) == {"bc"}
     stream.feed.define(watermark={"splits": ["bc"]})
-    assert not decide("splits_remove", splits=["bc"])
-    assert not decide("splits_merge", splits=["bc"], into="d")
+    assert not decide("strandline_splits_remove", splits=["bc"])
+    assert not decide("strandline_splits_merge", splits=["bc"], into="d")
     assert [entry.why for entry in stream.feed.entries] == ["run", "splits", "splits"]
 
 

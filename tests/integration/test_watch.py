@@ -23,7 +23,7 @@ from platform_assets.cli.watching import Watch
 from platform_assets.dagster_home import lock_dagster_home
 from platform_assets.installation import cache_folder
 from platform_assets.project.project import SPARK_REMOTE
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.run_tags import DATAFLOW_TAG
 from resources.spark.connect_server import ConnectServer, free_port
 from resources.spark.engine import SparkEngine
 from resources.watch.single_process import single_process
@@ -334,7 +334,7 @@ def test_never_started(
         queued = create_run_for_test(instance, status=DagsterRunStatus.NOT_STARTED, tags={DATAFLOW_TAG: NAME})
         short.put("2.ndjson", 2)
         told = f"run {queued.run_id[:8]} is in flight, and new data waits until it ends"
-        look_until(watch, lambda: told in capsys.readouterr().err)
+        look_until(watch, lambda: told in "".join(capsys.readouterr()))
         assert short.ids == [1]
         instance.report_run_canceled(queued)
         look_until(watch, lambda: short.ids == [1, 2])

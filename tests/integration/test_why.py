@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partitions.errors import SourceError
+from partitions.errors import TargetError
 from partitions.instants import time_text
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
@@ -128,7 +128,7 @@ class TestNow:
         assert document["choices"] == ["strandline run flow"]
 
     def test_a_failing_run_says_since_when_why_and_what_comes_next(self, feed: Feed) -> None:
-        error = SourceError("file b.ndjson is bad", choices=["strandline doctor"])
+        error = TargetError("file b.ndjson is bad", choices=["strandline doctor"])
         note_attempt(feed.platform.log, Outcome(NAME, "run-1", {}, 0, error=error))
         feed.put("a.ndjson", 1)
         document = feed.command("why", NAME).json

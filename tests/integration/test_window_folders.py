@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from resources.kinds.window.sources import FolderWindows
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
 from tests.support.window_feed import REPLACED, instant, watermark
@@ -42,6 +43,27 @@ def test_each_window_of_a_unit_is_read_from_its_own_folder(make: Make) -> None:
     assert {row for row in feed.rows("_unit", "_source_file") if row[1] == "2020-01-02/b/x.ndjson"} == {
         ('{"u":"b"}', "2020-01-02/b/x.ndjson")
     }
+
+
+def test_of_empty_folders_no_query_is_made(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first run over a year of days that have no files would union hundreds of empty frames."""
+    read: list[int] = []
+    reads = FolderWindows.read
+
+    def counted(source: FolderWindows, spark: Any, slice_: Any, works: Any, pinned: str) -> Any:
+        read.append(len(works))
+        return reads(source, spark, slice_, works, pinned)
+
+    monkeypatch.setattr(FolderWindows, "read", counted)
+    feed = make(
+        units=None, path="./landing/{start:%Y-%m-%d}", source={"missing": "empty", "schema": "id long"}
+    )
+    feed.landing.mkdir(parents=True, exist_ok=True)
+    feed.put("2020-01-02/x.ndjson", 2)
+    outcome = feed.run(now=NOW)
+    assert (outcome.error, outcome.work_units) == (None, 3)
+    assert feed.ids == [2]
+    assert read == [1]
 
 
 @pytest.mark.full

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from zlib import crc32
 import pyarrow as pa
 import pytest
 from dagster import (
+    AssetCheckKey,
     AssetKey,
     DagsterInstance,
     ExecuteInProcessResult,
@@ -21,18 +23,20 @@ from dagster import (
     build_schedule_context,
     build_sensor_context,
 )
+from dagster._core.loader import LoadingContextForTest
 from deltalake import write_deltalake
 
-from partitions.dagster_partitions import WindowPartitions
 from platform_assets.build import build_definitions
 from platform_assets.factory.kinds.window.run_requests import window_schedule, window_sensor
 from platform_assets.project import load_project
 from resources.dagster.io_managers import PLAN_TAG
 from resources.dagster.run_options import RunOptions
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.outcome import Observer, Step
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
 from tests.support.feed import NAME, Feed
+from tests.support.names import names_of
 from tests.support.steps import killed_at
 from tests.support.window_feed import (
     BY_COLUMNS,
@@ -61,8 +65,8 @@ class Dagster:
         self.observer: Observer | None = None
 
     @property
-    def partitions(self) -> WindowPartitions:
-        return WindowPartitions.of(NAME, self.feed.dataflow.window)
+    def partitions(self) -> WindowAssetPartitions:
+        return WindowAssetPartitions.of(NAME, self.feed.dataflow.window)
 
     @property
     def job(self) -> Any:
@@ -97,7 +101,12 @@ class Dagster:
 
     def _tick(self) -> SensorResult:
         sensor = window_sensor(
-            self.feed.dataflow, self.feed.platform, self.job, self.partitions, lambda: self.now.timestamp()
+            self.feed.dataflow,
+            self.feed.platform,
+            names_of(self.feed.dataflow),
+            self.job,
+            self.partitions,
+            lambda: self.now.timestamp(),
         )
         result = sensor(build_sensor_context(instance=self.instance, cursor=self.cursor))
         assert isinstance(result, SensorResult)
@@ -355,7 +364,9 @@ def test_a_schedule_asks_for_all_that_is_due_also_for_the_grace(make: Make, tmp_
     dagster = Dagster(made.feed)
     dagster.instance = DagsterInstance.local_temp(str(tmp_path))
     made.run(NOW)
-    definition = window_schedule(made.feed.dataflow, made.feed.platform, dagster.job, dagster.partitions)
+    definition = window_schedule(
+        made.feed.dataflow, made.feed.platform, names_of(made.feed.dataflow), dagster.job, dagster.partitions
+    )
     context = build_schedule_context(dagster.instance, scheduled_execution_time=instant(NOW).astimezone(UTC))
     (request,) = definition(context)  # type: ignore[misc]
     assert isinstance(request, RunRequest)
@@ -508,6 +519,32 @@ class TestAFailingUnit:
         assert result.success
         assert shown(result)["b|2020-01-01"]["reason"] == "failed"
         assert (len(dagster.materialised()), feed.ids) == (4, [10, 11, 20, 21])
+
+
+class TestAForcedPartitionThatFails:
+    """Leaves the whole ledger on the watermark's page, and every check with a result on the table's."""
+
+    @pytest.fixture
+    def dagster(self, windows: Windows) -> Dagster:
+        """Three days are loaded; then the rows of unit b on 01-02 cannot be read."""
+        dagster = Dagster(windows.feed)
+        assert dagster.run().success
+        with windows.table.spoilt(22, 23):
+            assert not dagster.run("b|2020-01-02").success
+        return dagster
+
+    def test_its_watermark_shows_the_ledger(self, dagster: Dagster) -> None:
+        newest = dagster.instance.fetch_materializations(WATERMARK, limit=1).records[0].asset_materialization
+        assert newest is not None
+        assert newest.partition is None
+        assert {"loaded", "ledger", "watermark", "by_unit"} <= newest.metadata.keys()
+
+    def test_its_checks_are_results_of_the_newest_table(self, dagster: Dagster) -> None:
+        context, storage = LoadingContextForTest(dagster.instance), dagster.instance.event_log_storage
+        for name in ("ledger", "rows_accounted", "up_to_date", "watermark_monotone"):
+            record = storage.get_asset_check_execution_history(AssetCheckKey(TABLE, name), limit=1)[0]
+            assert asyncio.run(record.targets_latest_materialization(context)), name
+            assert record.evaluation is not None, name
 
 
 def test_the_clock_of_a_run_is_read_once(windows: Windows) -> None:

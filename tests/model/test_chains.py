@@ -1,7 +1,8 @@
 """Chains of windows: whatever happens, what a ledger counts as loaded equals the batch query, and nothing stays stale.
 
 What is modelled: hours of up to three units, of which one is late, days of all units or of each, and weeks of days. Hours cannot be
-read for a while, change at the source, and are read again by a grace, by force, or after a rewind or a reset. Units come and go. Each process may die before or
+read for a while, change at the source, and are read again by a grace, by force, or after a rewind or a reset. Units come and go. The days may wait for hours of the
+weather, too. Logs are compacted. Each process may die before or
 after anything that it puts beside the log, or around its commit; the hours may load while a run of the days is planned.
 
 What is real, and what stands in for Spark: :mod:`tests.support.chained`.
@@ -12,7 +13,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -25,22 +27,30 @@ from partitions.errors import StrandlineError
 from partitions.instants import HOUR
 from partitions.request import DUE, Forced, WorkUnitSelection
 from partitions.sentinels import canonical
+from partitions.window.units import NO_UNIT
 from partitions.window.units import unit_of as unit_from
 from partitions.window.work_unit import WorkUnit
 from resources.kinds import all_decisions as decisions
 from resources.watermarks import holder
+from resources.watermarks.compaction import RetentionPolicy, compact_log
+from resources.watermarks.entry import Entry
 from resources.watermarks.work_units import WORK_UNITS, loaded_units
 from tests.model.world import MEMORY
 from tests.support.chained import Chain, at, cell_of, cells_of, key_of, start_of
 
 UNITS = ("EWR", "JFK", "LGA")
 CHAIN = ("hours", "days", "weeks")
+WEATHER = "weather"
+"""An input that the days may wait for: a dataflow, and its unit here."""
+
+NAMES = (*CHAIN, WEATHER)
 _LAST = 24 * 9
 _PUTS = ("files", "intents", "commit", "entries")
 
 kills = st.none() | st.tuples(st.sampled_from(["before", "after"]), st.sampled_from(_PUTS), st.integers(1, 2))
 _back = st.integers(1, 60)
 _units = st.sampled_from(UNITS)
+_broken = st.sampled_from((*UNITS, WEATHER))
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,14 @@ class Units:
 
 
 @dataclass(frozen=True)
+class Compact:
+    """All entries of a log are deleted but for the newest ones."""
+
+    name: str
+    keep: int
+
+
+@dataclass(frozen=True)
 class Between:
     """A day passes; its hours change while a run of the days looks up the version to read.
 
@@ -146,13 +164,14 @@ actions = st.one_of(
     st.builds(Correct, _units, _back, kills),
     st.builds(Correct, _units, _back, kills),
     st.builds(Change, _units, _back),
-    st.builds(Break, _units, st.integers(-24, 30), st.integers(1, 30)),
+    st.builds(Break, _broken, st.integers(-24, 30), st.integers(1, 30)),
+    st.builds(Compact, st.sampled_from(NAMES), st.integers(1, 3)),
     st.just(Mend()),
     st.builds(Run, st.just("hours"), kills),
-    st.builds(Run, st.sampled_from(CHAIN), kills),
+    st.builds(Run, st.sampled_from(NAMES), kills),
     st.builds(Run, st.sampled_from(("days", "weeks")), kills),
-    st.builds(Force, st.sampled_from(CHAIN), _back, st.integers(1, 30), kills),
-    st.builds(Decide, st.sampled_from(CHAIN), st.sampled_from(["rewind", "reset", "replace"]), st.integers(1, 3)),
+    st.builds(Force, st.sampled_from(NAMES), _back, st.integers(1, 30), kills),
+    st.builds(Decide, st.sampled_from(NAMES), st.sampled_from(["rewind", "reset", "replace"]), st.integers(1, 3)),
     st.builds(Units, st.integers(1, 3)),
     st.builds(Between, st.integers(1, 24), st.booleans(), kills),
 )  # fmt: skip
@@ -169,6 +188,7 @@ configs = st.fixed_dictionaries(
                 {"checkpoint": {"interval_windows": 1}},
             ]
         ),
+        "waits_for_weather": st.sampled_from([False, False, True]),
         "day_units": st.sampled_from([(), UNITS]),
         "hours": st.sampled_from([{}, {"grace": "P1D"}, {"parallelism": 20}]),
     }
@@ -186,6 +206,8 @@ class World:
 
     def act(self, action: Any) -> None:
         """Let something happen, and check everything."""
+        if getattr(action, "name", "") == WEATHER and not self.chain.waits_for_weather:
+            action = replace(action, name="hours")
         self.trace.append(f"{action!r}: {self._act(action)}")
         note(self.trace[-1])
         self.check()
@@ -199,7 +221,7 @@ class World:
                 self._change(unit, self._ago(back))
             case Break(unit, back, count):
                 first = self._ago(back)
-                chain.scene.broken |= {key_of(unit, hour) for hour in range(first, first + count)}
+                chain.scene.broken |= {source_key(unit, hour) for hour in range(first, first + count)}
             case Mend():
                 chain.scene.broken.clear()
             case Run(name, kill):
@@ -207,7 +229,7 @@ class World:
                 return self._run(name)
             case Cycle(hours, dies, kill):
                 self._pass(hours)
-                return ", ".join(self._run_dying(name, kill if name == dies else None) for name in CHAIN)
+                return ", ".join(self._run_dying(name, kill if name == dies else None) for name in self.names)
             case Correct(unit, back, kill):
                 self._change(unit, self._ago(back))
                 chain.scene.kill = kill
@@ -217,6 +239,9 @@ class World:
                 return self._run(name, self._forced(back, count))
             case Decide():
                 return self._decide(action)
+            case Compact(name, keep):
+                policy = RetentionPolicy(keep, timedelta(0))
+                compact_log(chain.platform().log, name, chain.newest(name), policy, datetime.now(UTC))
             case Units(count):
                 chain.units = UNITS[:count]
             case Between(back, empties, kill):
@@ -229,6 +254,11 @@ class World:
                 chain.scene.meanwhile = None
                 return done
         return "done"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The dataflows, each after those that it reads."""
+        return ("hours", WEATHER, "days", "weeks") if self.chain.waits_for_weather else CHAIN
 
     def _pass(self, hours: int) -> str:
         self.chain.now = min(self.chain.now + (at(hours) - at(0)), at(_LAST + 1))
@@ -265,7 +295,7 @@ class World:
         if outcome is None:
             return "killed"
         if outcome.error is not None:
-            assert name == "hours", outcome.error.message
+            assert name in ("hours", WEATHER), outcome.error.message
             assert outcome.error.code == "failed_units", outcome.error.message
         return f"{outcome.status}, {[commit.entry.number for commit in outcome.committed]}"
 
@@ -315,6 +345,16 @@ class World:
             cells = {cell for cell, _ in cells_of(table, stored.head["read_from"])}
             for work in loaded_units(stored):
                 assert self._needed(name, work) <= cells, (name, work)
+                if name == "days" and self.chain.waits_for_weather:
+                    self._check_weather(entry, work)
+
+    def _check_weather(self, entry: Entry, work: WorkUnit) -> None:
+        """A day has read a version of the weather with all of its hours."""
+        version = (entry.inputs or {})[WEATHER]
+        assert isinstance(version, int)
+        cells = {cell for cell, _ in cells_of(self.chain.root / "lake/bronze/weather", version)}
+        hours = range(work.start or 0, work.end or 0, HOUR)
+        assert {cell_of("{}", hour) for hour in hours} <= cells, work
 
     def _needed(self, name: str, work: WorkUnit) -> set[str]:
         """Return the cells above that a window needs; hours that may have no row are left out."""
@@ -337,7 +377,7 @@ class World:
         chain = self.chain
         chain.scene.broken.clear()
         chain.units = UNITS
-        for name in CHAIN:
+        for name in self.names:
             for _ in range(60):
                 plan = chain.plan(name)
                 if not [work for slice_ in plan.slices for work in slice_.works if work.reason != "grace"]:
@@ -355,7 +395,7 @@ class World:
                     self._run(name)
         for name in ("days", "weeks"):
             assert chain.plan(name).waiting_for_upstream == 0, chain.plan(name).why
-            assert chain.ledger(name).missing == [], name
+            assert (chain.ledger(name).missing, chain.ledger(name).outdated) == ([], []), name
         self.check()
         self._check_whole("days", "hours")
         self._check_whole("weeks", "days")
@@ -376,6 +416,12 @@ def has_row(unit: str, hour: int) -> bool:
     return (hour + UNITS.index(unit)) % 5 != 0
 
 
+def source_key(unit: str, hour: int) -> tuple[str, int]:
+    """Return the key of an hour at the source, of a unit or of the weather, which has none."""
+    _, start = key_of(unit, hour)
+    return (NO_UNIT if unit == WEATHER else key_of(unit, hour)[0], start)
+
+
 def unit_of(name: str) -> str:
     """Return the identity of a unit; of the days without units, if it has no name."""
     return canonical({"airport": name} if name else {})
@@ -390,6 +436,7 @@ def world(config: dict[str, Any]) -> Iterator[World]:
         for number, unit in enumerate(UNITS):
             if has_row(unit, hour):
                 chain.arrive(unit, hour, number + 1)
+        chain.scene.values[source_key(WEATHER, hour)] = [1]
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(holder, "is_alive", lambda *asked: False)

@@ -42,6 +42,7 @@ def test_own_project_leads_from_the_installed_wheel_to_a_table(installed: Instal
     assert install == "pip install strandline-*.whl"  # the environment has it already
     installed.write("exports/2026-01-01.csv", "id,name\n1,a\n2,b\n")
     assert "exports: committed, 2 rows of 1 file" in run(installed, first_table)
+    run(installed, "strandline prepare --project shop")  # a checkout that was set up has all of it already
     assert "nothing to do" in run(installed, "strandline prepare --project shop")
 
 
@@ -65,7 +66,8 @@ def test_s3_shows_the_log_store_of_a_server(installed: Installed) -> None:
 
 def test_deploy_starts_a_server_with_all_that_the_project_needs(installed: Installed) -> None:
     (block,) = [block for block in shell_blocks("deploy/README.md") if "spark-submit" in block]
-    installed.json("init", "deployed")
+    files = installed.json("init", "deployed", "--deploy")["files"]
+    assert {"deploy/README.md", "deploy/dagster.yaml", "deploy/workspace.yaml"} <= set(files)
     _, submit = block.splitlines()
     settings = installed.folder / "deployed/spark.conf"
     run(installed, block.splitlines()[0], "deployed")

@@ -95,6 +95,11 @@ class Rows:
         """Return these rows and the others."""
         return replace(self, table=pa.concat_tables([self.table, other_rows.table.select(self.columns)]))
 
+    def drop(self, *names: str) -> Rows:
+        """Return the rows without some columns; names that they lack do not matter, as in Spark."""
+        kept = [name for name in self.columns if name not in names]
+        return replace(self, table=self.table.select(kept))
+
     def limit(self, count: int) -> Rows:
         """Return the first rows."""
         return replace(self, table=self.table.slice(0, count))

@@ -274,7 +274,7 @@ class Chain:
         flows: dict[str, dict[str, Any]] = {
             "hours": {
                 "source": {"type": "python", "function": "rows:hours", **columns, **by_unit},
-                "watermark": _watermark("hour", "hourly", "-", self.units, partial=False, **self.hours),
+                "watermark": _watermark("hour", "hourly", "-", self.units, partial=False) | dict(self.hours),
             },
             "days": {
                 "layer": "gold",
@@ -390,7 +390,7 @@ class Chain:
             covered = [
                 WorkUnit(start, end, unit.unit, start, "new")
                 for start, end in windows
-                if any(lower <= start and end <= upper for lower, upper in unit.covered)
+                if any(lower <= start and end <= upper for lower, upper in unit.current)
             ]
             expected[unit.unit] = {cell(work): 0 for work in covered} | sums_of(rows, covered)
         return expected

@@ -227,16 +227,7 @@ class Feed:
 
     def rows(self, *columns: str) -> list[tuple[Any, ...]]:
         """Return these columns of all rows of the table, sorted, NULLs first; none without a table."""
-        if (self.table / "metadata").is_dir():
-            return sorted_rows(iceberg_rows(self.table, columns), columns)
-        is_delta = (self.table / "_delta_log").is_dir()  # which has a long watermark in such a folder, too
-        if (self.table / "_strandline").is_dir() and not is_delta:  # as a plain reader sees a Parquet table
-            files = [pq.read_table(file, columns=list(columns)) for file in self.table.rglob("*.parquet")]
-            return sorted_rows([row for file in files for row in file.to_pylist()], columns)
-        if not list((self.table / "_delta_log").glob("*.json")):
-            return []
-        rows = DeltaTable(str(self.table)).to_pyarrow_table(columns=list(columns)).to_pylist()
-        return sorted_rows(rows, columns)
+        return rows_in(self.table, columns)
 
     def rows_by_spark(self, *columns: str) -> list[tuple[Any, ...]]:
         """Return the same for a table that only Spark reads, wherever it lies."""
@@ -339,6 +330,20 @@ class Feed:
 
     def _write(self) -> None:
         (self.folder / "dataflows" / f"{self.name}.yaml").write_text(yaml.safe_dump(self.definition))
+
+
+def rows_in(table: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return these columns of all rows of a table in a folder, sorted, NULLs first; none without a table."""
+    if (table / "metadata").is_dir():
+        return sorted_rows(iceberg_rows(table, columns), columns)
+    is_delta = (table / "_delta_log").is_dir()  # which has a long watermark in such a folder, too
+    if (table / "_strandline").is_dir() and not is_delta:  # as a plain reader sees a Parquet table
+        files = [pq.read_table(file, columns=list(columns)) for file in table.rglob("*.parquet")]
+        return sorted_rows([row for file in files for row in file.to_pylist()], columns)
+    if not list((table / "_delta_log").glob("*.json")):
+        return []
+    rows = DeltaTable(str(table)).to_pyarrow_table(columns=list(columns)).to_pylist()
+    return sorted_rows(rows, columns)
 
 
 def sorted_rows(rows: Iterable[Row], columns: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -42,6 +42,7 @@ _IMPORTED = (
     "pyspark.sql.connect.session",
     "tests.support.crash_runner",
     "tests.support.decision_crash",
+    "tests.support.own_asset_crash",
 )
 """What the processes would import, and what these import late."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from resources.sources.python.request import RowRequest
+from resources.sources.python.request import Request
 
 
 def put(path: Path, *rows: dict[str, Any]) -> None:
@@ -22,7 +22,7 @@ def put(path: Path, *rows: dict[str, Any]) -> None:
     path.write_bytes(pickle.dumps([*stored_rows, *rows]))
 
 
-def rows(request: RowRequest) -> Iterator[Any]:
+def rows(request: Request) -> Iterator[Any]:
     """Yield all rows, whatever the request: by turns as a dict, a list, Arrow and pandas."""
     for number, row in enumerate(_stored_rows(request)):
         form = number % 5
@@ -38,11 +38,11 @@ def rows(request: RowRequest) -> Iterator[Any]:
             yield pd.DataFrame([row])
 
 
-def highest(request: RowRequest, column: str) -> Any:
+def highest(request: Request, column: str) -> Any:
     """Return the highest value of a column."""
     return max((row[column] for row in _stored_rows(request) if row[column] is not None), default=None)
 
 
-def _stored_rows(request: RowRequest) -> list[dict[str, Any]]:
+def _stored_rows(request: Request) -> list[dict[str, Any]]:
     stored_rows: list[dict[str, Any]] = pickle.loads(Path(request.params["path"]).read_bytes())
     return stored_rows

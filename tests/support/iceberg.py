@@ -31,20 +31,23 @@ def foreign_table(spark: SparkSession, folder: Path) -> str:
 
 def iceberg_rows(folder: Path, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return these columns of all rows, as pyiceberg reads them."""
-    rows: list[dict[str, Any]] = _newest(folder).scan(selected_fields=tuple(columns)).to_arrow().to_pylist()
+    rows: list[dict[str, Any]] = (
+        newest_table(folder).scan(selected_fields=tuple(columns)).to_arrow().to_pylist()
+    )
     return rows
 
 
 def iceberg_history(folder: Path, columns: Sequence[str]) -> list[list[dict[str, Any]]]:
     """Return these columns of all rows, for each snapshot that was once the newest, oldest first."""
-    table = _newest(folder)
+    table = newest_table(folder)
     return [
         table.scan(snapshot_id=snapshot.snapshot_id, selected_fields=tuple(columns)).to_arrow().to_pylist()
         for snapshot in table.history()
     ]
 
 
-def _newest(folder: Path) -> StaticTable:
+def newest_table(folder: Path) -> StaticTable:
+    """Return the table as its newest metadata has it."""
     from pyiceberg.table import StaticTable
 
     newest = max(

@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,6 +64,7 @@ class Reader:
     Attributes:
         folder: an empty one.
         remote: the address of a Spark Connect server.
+        environment: the variables with which its commands are found; None: those of the checkout.
         ports: those of a page, and the free ones that stand for them.
         outputs: of the blocks so far.
     """
@@ -71,6 +72,7 @@ class Reader:
     folder: Path
     remote: str
     ports: dict[str, int] = field(default_factory=dict)
+    environment: Mapping[str, str] | None = None
     outputs: list[str] = field(default_factory=list)
     _variables: dict[str, str] = field(default_factory=dict)
     _terminals: ExitStack = field(default_factory=ExitStack)
@@ -78,20 +80,23 @@ class Reader:
     @contextmanager
     def at_work(self) -> Iterator[Reader]:
         """Close the second terminal at the end."""
+        environment = self._checkout() if self.environment is None else self.environment
+        self._variables = {**environment, "STRANDLINE_SPARK_REMOTE": self.remote, "COLUMNS": "160"}
+        with self._terminals:
+            yield self
+
+    def _checkout(self) -> dict[str, str]:
+        """Return variables with which the checkout's commands are found."""
         commands = self.folder / ".bin"
         commands.mkdir()
         for name, module in {"strandline": "platform_assets.cli", "python": "", "dagster": "dagster"}.items():
             script = commands / name
             script.write_text(f'#!/bin/sh\nexec {sys.executable} {f"-m {module}" if module else ""} "$@"\n')
             script.chmod(0o755)
-        self._variables = clean_environment() | {
+        return clean_environment() | {
             "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(CHECKOUT),
-            "STRANDLINE_SPARK_REMOTE": self.remote,
-            "COLUMNS": "160",
         }
-        with self._terminals:
-            yield self
 
     def do(self, step: Step) -> None:
         """Do what a block says.
@@ -115,7 +120,7 @@ class Reader:
                 line.split("=", 1) for line in environment_text.split("\0") if "=" in line
             )
         elif step.language != "yaml":
-            command = ("sh", "-ec", text) if step.language == "sh" else (sys.executable, "-c", text)
+            command = ("sh", "-ec", text) if step.language == "sh" else ("python", "-c", text)
             self._compare(step, self._run(*command))
 
     def _run(self, *command: str) -> str:

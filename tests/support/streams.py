@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from partitions.loads import Append, Load, Replace
+from partitions.predicate import Among
 from resources.connections.places import Place
-from resources.tables.registry import find_table
+from resources.tables.contract.commits import Tag
+from resources.tables.registry import find_table, open_table
 from tests.support.feed import Feed
 from tests.support.iceberg import foreign_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -145,6 +148,33 @@ class Stream:
             "quarantine": self.ids("__quarantine"),
             "buffer": self.buffered(),
         }
+
+
+class ParquetStream(Stream):
+    """The same over a Parquet table of Strandline."""
+
+    def append(self, *rows: Reading | tuple[int, str | None, int | None], **how: Any) -> None:
+        """Append a version."""
+        readings = [Reading(*row) for row in rows]
+        self.written.append(readings)
+        plain = [
+            (row.id, row.device, None if (at := moment(row.at)) is None else int(at.timestamp()))
+            for row in readings
+        ]
+        frame = self.feed.engine.session().createDataFrame(plain, "id long, device string, s long")
+        self._load(frame.selectExpr("id", "device", "timestamp_seconds(s) AS ts"), Append())
+
+    def delete(self, id_: int, *, beside: bool = False) -> None:
+        """Delete a row of the source."""
+        rows = self.feed.engine.session().createDataFrame([], "id long, device string, ts timestamp")
+        self._load(rows, Replace(Among("id", (id_,))))
+
+    def _load(self, rows: DataFrame, load: Load) -> None:
+        self.source.parent.mkdir(parents=True, exist_ok=True)
+        table = open_table("parquet", Place(str(self.source)))
+        base = table.contents.newest_version() if table.exists() else None
+        number = 1 + int(base or 0)
+        table.write(rows, load, Tag("source", number, f"owner-{number}"), "{}", base=base)
 
 
 class IcebergStream(Stream):

@@ -19,11 +19,13 @@ from partitions.dataflow import Dataflow
 from partitions.fingerprint import fingerprint
 from partitions.sentinels import serialise
 from resources.connections.places import Place
+from resources.dagster.names import DagsterDataflowNames
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, next_entry
 from resources.watermarks.lists import INGESTED_FILES, QUARANTINED_FILES, StoredList
 from resources.watermarks.stored_objects import QUARANTINE
+from tests.support.names import names_of
 
 Clock = Callable[[], float]
 
@@ -58,12 +60,13 @@ class Ticker:
         root: Path,
         instance: DagsterInstance,
         flow: Dataflow,
-        make: Callable[[Dataflow, Platform, Clock], SensorDefinition],
+        make: Callable[[Dataflow, Platform, DagsterDataflowNames, Clock], SensorDefinition],
     ) -> None:
         self.landing = root / "landing"
         self.landing.mkdir()
         self.instance = instance
         self.flow = flow
+        self.names = names_of(flow)
         self.now = 1_700_000_000.0
         self.cursor: str | None = None
         self.events: list[Any] = []
@@ -73,7 +76,7 @@ class Ticker:
             SparkEngine(),
             lambda flow: Place(str(self.landing)),
         )
-        self.sensor = make(flow, self.platform, lambda: self.now)
+        self.sensor = make(flow, self.platform, self.names, lambda: self.now)
 
     def put(self, *paths: str) -> None:
         """Put empty files."""

@@ -13,11 +13,12 @@ from partitions.sentinels import canonical
 from partitions.window.awaited_windows import AwaitedWindows
 from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
+from partitions.window.expired import ExpiredRows, LoadedSpan
 from partitions.window.ledger import Ledger, ledger
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
-from partitions.window.upstream import LoadedSpan, Maker, UpstreamTables
+from partitions.window.upstream import Maker, UpstreamTables
 from partitions.window.work_outcomes import LoadedUnit
 
 START = milliseconds(datetime(2026, 1, 1, tzinfo=UTC))
@@ -55,6 +56,7 @@ def hours(
     since: Sequence[tuple[str, float]] | None = (),
     position: int = 1,
     watermark: WindowWatermark | None = None,
+    expired: ExpiredRows | None = None,
     **more: Any,
 ) -> UpstreamTables:
     """Return hours that are loaded up to an instant, but for some hours of some units.
@@ -67,6 +69,7 @@ def hours(
         since: unit and hour that were loaded since the reader has looked; None: unknown.
         position: the number of the newest entry.
         watermark: the upstream's definition.
+        expired: the rows that a retention has taken out.
         more: further fields of :class:`Maker`.
     """
     of_hours = watermark or definition("hourly", "-")
@@ -86,7 +89,7 @@ def hours(
         else [LoadedSpan(name, START + int(at * HOUR), START + int((at + 1) * HOUR)) for name, at in since]
     )
     entry = [position, f"id{position}"]
-    maker = Maker("flights", "bronze/flights", of_hours, book, entry, names or {}, spans, **more)
+    maker = Maker("flights", "bronze/flights", of_hours, book, entry, names or {}, spans, expired, **more)
     return UpstreamTables((maker,), of_hours.zone)
 
 
@@ -143,4 +146,6 @@ def book_of(
     now = upstream.makers[0].ledger.now
     waiting = (of or days()).up_to(upstream.reached)
     awaited = AwaitedWindows.of(upstream, waiting, state, waiting.windows(now), now)
-    return ledger(waiting, state, units, now, dataflow="daily", not_ready=awaited.gaps)
+    return ledger(
+        waiting, state, units, now, dataflow="daily", not_ready=awaited.gaps, outdated=awaited.outdated
+    )

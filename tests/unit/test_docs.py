@@ -65,7 +65,10 @@ def _project(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         return SETTINGS, STREAM | block
     if block.get("watermark", {}).get("type") == "column":
         return SETTINGS, {"source": {"type": "table", "table": "bronze/orders"}} | block
-    if set(block) & {"source", "sql", "target"} or block.get("watermark", {}).get("type") == "path":
+    if (
+        set(block) & {"source", "sql", "target", "run_tags", "checks"}
+        or block.get("watermark", {}).get("type") == "path"
+    ):
         base = WINDOWS if block.get("source", {}).get("type") in ("jdbc", "table") else FILES
         return SETTINGS, base | block
     if "query" in block:

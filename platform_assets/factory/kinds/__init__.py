@@ -12,6 +12,7 @@ from types import MappingProxyType
 from partitions.dataflow import Dataflow
 from platform_assets.factory.kinds.column.definitions import ColumnDefinitions
 from platform_assets.factory.kinds.contract import KindDefinitions
+from platform_assets.factory.kinds.offset.definitions import OffsetDefinitions
 from platform_assets.factory.kinds.path.definitions import PathDefinitions
 from platform_assets.factory.kinds.stream.definitions import StreamDefinitions
 from platform_assets.factory.kinds.window.definitions import WindowDefinitions
@@ -21,6 +22,7 @@ DEFINITIONS: Mapping[str, KindDefinitions] = MappingProxyType(
         "path": PathDefinitions(),
         "column": ColumnDefinitions(),
         "window": WindowDefinitions(),
+        "offset": OffsetDefinitions(),
         "stream": StreamDefinitions(),
     }
 )

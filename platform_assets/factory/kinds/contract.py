@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.asset_checks import RunCheck, TableCheck
+from platform_assets.dagster_internals import JobOfOneCheck
+from platform_assets.factory.check_results import RunCheck, TableCheck
+from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_options import RunOptions
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.outcome import Outcome
@@ -24,7 +26,7 @@ class Triggers:
 
     sensors: Sequence[SensorDefinition] = ()
     schedules: Sequence[ScheduleDefinition] = ()
-    jobs: Sequence[JobDefinition] = ()
+    jobs: Sequence[JobDefinition | JobOfOneCheck] = ()
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,23 @@ class KindDefinitions(ABC):
 
     materialised_together: ClassVar[bool] = False
 
-    @abstractmethod
-    def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
-        """Return the checks that only this kind's runs evaluate."""
+    def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:  # noqa: ARG002 - kinds with checks use it
+        """Return the checks that only this kind's runs evaluate; by default those of every run are enough."""
+        return ()
+
+    def table_checks(self, dataflow: Dataflow) -> Sequence[TableCheck]:  # noqa: ARG002 - as above
+        """Return the checks of the whole table that only this kind has; by default none."""
+        return ()
 
     @abstractmethod
-    def table_checks(self, dataflow: Dataflow) -> Sequence[TableCheck]:
-        """Return the checks of the whole table that only this kind has."""
-
-    @abstractmethod
-    def triggers(self, dataflow: Dataflow, platform: Platform, options: RunOptions, job: Any) -> Triggers:
+    def triggers(
+        self,
+        dataflow: Dataflow,
+        platform: Platform,
+        names: DagsterDataflowNames,
+        options: RunOptions,
+        job: Any,
+    ) -> Triggers:
         """Return the sensors and schedules that start runs of ``job``, which loads the dataflow."""
 
 
@@ -72,7 +81,7 @@ class KindDefinitions(ABC):
 class HasPartitions(Protocol):
     """A kind that shows its work as partitions."""
 
-    def partitions(self, dataflow: Dataflow) -> WindowAssetPartitions:
+    def partitions(self, dataflow: Dataflow, names: DagsterDataflowNames) -> WindowAssetPartitions:
         """Return the partitions of the table's and the watermark's assets."""
         ...
 

@@ -15,7 +15,7 @@ from partitions.plan import pluralize
 from partitions.sentinels import deserialise, encode
 from partitions.why_answer import WhyAnswer
 from platform_assets.kinds.dead_servers import UnreachableServers
-from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest, PlanRow
+from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest, PlanRow, ledger_of_one_range
 from resources.kinds.column.explaining import explain_value
 from resources.kinds.column.opening import column_look
 from resources.kinds.column.writing import WITHOUT
@@ -87,10 +87,10 @@ class ColumnProfile(KindProfile):
 
     def work_fingerprint(
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
-    ) -> str:
-        """Return a text that identifies the new rows; "" if none, or if only a run can tell."""
+    ) -> str | None:
+        """Return a text that identifies the new rows; "" if none; None if only a run can tell."""
         if not dataflow.source.incremental_support.detects_new_rows:
-            return ""
+            return None
         look = column_look(platform, dataflow)
         has_new = look.has_new_rows(entry, now)
         return repr((entry.watermark if entry else None, look.contents())) if has_new else ""
@@ -101,27 +101,13 @@ class ColumnProfile(KindProfile):
 
     def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return the values up to which rows are loaded. Opens no source."""
-        request.refuse_options(dataflow, bounds=True)
+        again = f"`strandline replay {dataflow.name} --start A --end B --replace` reads corrected rows again"
+        instead = f"{again}; a look-back (`backward`) does so in each run"
+        request.refuse_options(dataflow, bounds=True, instead=instead)
         entry = platform.log.newest(dataflow.name)
         check_definition(dataflow, entry, platform.log)
-        no_files = {"count": 0}
-        return {
-            "dataflow": dataflow.name,
-            "now": request.now.isoformat(),
-            "complete_up_to": None,
-            "units": None,
-            "covered": {
-                "after": None,
-                "up_to": encode(entry.state()) or None if entry else None,
-                "files": 0,
-                "rows": entry.total_rows if entry else 0,
-                "withheld": entry.total_withheld if entry else 0,
-            },
-            "late": no_files | {"paths": []},
-            "quarantined": no_files | {"files": []},
-            "verified_up_to": None,
-            "verified_at": None,
-        }
+        up_to = encode(entry.state()) or None if entry else None
+        return ledger_of_one_range(dataflow, request, entry, up_to)
 
     def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
         """Return the values up to which rows are loaded."""

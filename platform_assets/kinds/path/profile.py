@@ -104,8 +104,12 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
         root = platform.root_of(dataflow)
         budget = _OF_A_FOLDER if root.local is not None else _OF_A_STORE
         with servers.fail_fast(root):
-            listing = self.list_new_files(platform, dataflow, entry, now, budget)
+            planning = path_planning(platform, dataflow)
+            listing = planning.peek(entry, now, budget, None)
+            looks_empty = listing.complete and not listing.listed.files and not listing.settling
+            warnings = planning.warn_if_emptied(entry) if looks_empty else []
         return {
+            "warnings": warnings,
             "files": len(listing.listed.files),
             "settling": listing.settling,
             "more": not listing.complete,

@@ -19,11 +19,19 @@ from partitions.stream.state import Split, StreamState
 from partitions.stream.waiting_rows import time_in_words
 from partitions.why_answer import Reason, WhyAnswer
 from platform_assets.kinds.dead_servers import UnreachableServers
-from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest, PlanRow
+from platform_assets.kinds.profile import (
+    KindProfile,
+    LedgerPage,
+    LedgerRequest,
+    PlanRow,
+    fingerprint_of_plan,
+    ledger_of_one_range,
+)
 from platform_assets.kinds.stream.status import stream_status, waiting_line
 from platform_assets.kinds.stream.words import short_watermark, state_in_words, watermark_in_words
 from resources.kinds.stream.explaining import explain_split
 from resources.loop.definition_guard import check_definition
+from resources.loop.missing_source import tells_of_emptied_source
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
@@ -171,7 +179,8 @@ class StreamProfile(KindProfile):
         servers: UnreachableServers,
     ) -> dict[str, Any]:
         """Return whether the next run has an epoch to load: new input, or buffered rows that leave."""
-        return {"new_input": platform.kind(dataflow).planning.plan(entry, now).due}
+        plan = platform.kind(dataflow).planning.plan(entry, now)
+        return {"new_input": plan.due, "warnings": [*filter(tells_of_emptied_source, plan.warnings)]}
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
         """Return whether there is new input; None if unknown."""
@@ -183,8 +192,7 @@ class StreamProfile(KindProfile):
         self, platform: Platform, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> str:
         """Return a text that identifies the upper end of new input; "" if there is none."""
-        plan = platform.kind(dataflow).planning.plan(entry, now)
-        return repr((entry.watermark if entry else None, plan.slices[-1].upper)) if plan.slices else ""
+        return fingerprint_of_plan(platform, dataflow, entry, now)
 
     @override
     def explain(self, platform: Platform, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
@@ -204,27 +212,15 @@ class StreamProfile(KindProfile):
 
     def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return up to where rows are sorted. Opens no source."""
-        request.refuse_options(dataflow, bounds=True)
+        instead = f"A stream reads its input once; `strandline state reset {dataflow.name} --replace --reason TEXT` reads all of it again"
+        request.refuse_options(dataflow, bounds=True, instead=instead)
         entry = platform.log.newest(dataflow.name)
         check_definition(dataflow, entry, platform.log)
         state = StreamState.of(entry.state() if entry else None)
-        return {
-            "dataflow": dataflow.name,
-            "now": request.now.isoformat(),
-            "complete_up_to": None,
-            "units": None,
-            "covered": {
-                "after": None,
-                "up_to": short_watermark(state.watermark()) if entry else None,
-                "files": 0,
-                "rows": entry.total_rows if entry else 0,
-                "withheld": entry.total_withheld if entry else 0,
-            },
-            "late": {"count": state.late, "paths": []},
-            "quarantined": {"count": state.quarantined, "files": []},
-            "verified_up_to": None,
-            "verified_at": None,
-        }
+        up_to = short_watermark(state.watermark()) if entry else None
+        return ledger_of_one_range(
+            dataflow, request, entry, up_to, late=state.late, quarantined=state.quarantined
+        )
 
     def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
         """Return up to where rows are sorted."""

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
-from partitions.instants import Instant
 from partitions.request import Forced, WorkUnitSelection
-from partitions.window.listed_units import ListedUnits
-from partitions.window.units import identity
+from partitions.window.asked_windows import parse_asked_windows, parse_units
 from resources.kinds.window.retention import refuse_expired_windows
 from resources.kinds.window.unit_lookup import units_of
 from resources.platform.platform import Platform
@@ -24,33 +21,17 @@ def forced_request(
     Raises:
         ConfigurationError: for another form, an inverted range, an unknown unit, or expired windows.
     """
-    start, dots, end = force.partition("..")
-    if not dots:
+    units, fields = units_of(platform, dataflow), dataflow.window.unit_fields
+    selected = parse_asked_windows(force, units, (), fields, dataflow.window.zone, dataflow.name, now)
+    if selected.start is None:
         raise ConfigurationError(
-            f"--force: expected START..END, such as 2020-01-01..2020-02-01, found {force!r}"
+            f"dataflow {dataflow.name}: --force: expected a time, such as 2026-01-03 or 2026-01-01..2026-01-03, beside the"
+            f" unit, found {force!r}"
         )
-    zone = dataflow.window.zone
-    try:
-        lower, upper = Instant.parse(start, zone).at(now), Instant.parse(end, zone).at(now)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"--force: {error.message}") from error
-    if lower >= upper:
-        raise ConfigurationError(f"--force: expected a START before END, found {force!r}")
+    lower, upper = selected.start, selected.start + 1 if selected.end is None else selected.end
     refuse_expired_windows(dataflow, upper, now)
-    units = frozenset((_known_unit(platform, dataflow, unit),)) if unit else None
-    return Forced(WorkUnitSelection(((lower, upper),), units))
-
-
-def _known_unit(platform: Platform, dataflow: Dataflow, text: str) -> str:
-    units = units_of(platform, dataflow)
-    try:
-        unit_identity = identity(json.loads(text))
-    except (ValueError, TypeError) as error:
-        such_as = units[0] if units else '{"airport": "LGA"}'
-        raise ConfigurationError(f"--unit: expected JSON such as {such_as}, found {text!r}") from error
-    unit = ListedUnits(units, dataflow.window.zone).spelling_of(unit_identity)
-    if unit is None:
-        raise ConfigurationError(
-            f"--unit: expected a unit of {dataflow.name}, such as {', '.join(units[:5]) or 'none'}, found {unit_identity}"
-        )
-    return unit
+    chosen = selected.units if selected.names_units else None
+    if unit:
+        named = parse_units(unit, units, fields, dataflow.window.zone, dataflow.name)
+        chosen = named if chosen is None else tuple(name for name in named if name in chosen)
+    return Forced(WorkUnitSelection(((lower, upper),), None if chosen is None else frozenset(chosen)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, ClassVar
 
@@ -28,10 +29,11 @@ from platform_assets.kinds.profile import (
     LedgerRequest,
     LoadsAheadOfTime,
     PlanRow,
+    TellsReachOfEntry,
     TellsUnloaded,
 )
 from platform_assets.kinds.window.ledger import unit_ledger_page
-from platform_assets.kinds.window.words import reach_in_words, unloaded_spans
+from platform_assets.kinds.window.words import reach_in_words, reach_of, unloaded_spans, windows_before
 from resources.kinds.window.explaining import explain_windows
 from resources.kinds.window.failing_work import failing_work
 from resources.kinds.window.unit_ledger import unit_ledger
@@ -42,7 +44,7 @@ from resources.watermarks.log import WatermarkLog
 from resources.watermarks.observations import observations
 
 
-class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsUnloaded):
+class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsReachOfEntry, TellsUnloaded):
     """The profile of window watermarks."""
 
     slices_noun = "work unit"
@@ -50,6 +52,7 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsU
         "work_units": None,
         "failed_units": None,
         "waiting_for_upstream": None,
+        "reach": None,
     }
 
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
@@ -114,11 +117,26 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsU
         due = [work for slice_ in plan.slices for work in slice_.works if work.reason != "grace"]
         failed = (entry.state() if entry else {}).get("failed", {})
         count = sum(1 for of_unit in failed.values() for failure in of_unit.values() if failure[0])
+        reach = reach_of(entry.state(), unloaded_spans(plan)) if entry and entry.state() else None
+        outdated = sum(1 for work in due if work.reason in ("upstream", "changed"))
         return {
             "work_units": len(due),
             "failed_units": count,
             "waiting_for_upstream": plan.waiting_for_upstream,
+            "reach": replace(reach, outdated=outdated).in_short if reach else None,
         }
+
+    @override
+    def watermark_in_list(self, watermark: Mapping[str, Any], waiting: Mapping[str, Any]) -> str:
+        """Return how far all units are loaded, and below it what is behind, with the plan's windows."""
+        reach: str = waiting["reach"] or reach_of(watermark).in_short
+        return reach.replace("; ", "\n")
+
+    @override
+    def watermark_of_entry(self, dataflow: Dataflow, entry: Entry) -> str:
+        """Return how far the watermark reaches, with the windows before its first one."""
+        watermark = json.loads(entry.watermark)
+        return reach_in_words(watermark, windows_before(dataflow, entry)) if watermark else "none"
 
     def waiting_in_words(self, waiting: Mapping[str, Any]) -> str | None:
         """Return the number of work units, and of failed ones; None if unknown."""
@@ -154,7 +172,9 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsU
 
     def ledger(self, platform: Platform, dataflow: Dataflow, request: LedgerRequest) -> dict[str, Any]:
         """Return what is covered and what is missing for each unit."""
-        request.refuse_options(dataflow, bounds=False)
+        again = f"`strandline run {dataflow.name} --force WINDOW` reads a corrected window again, such as --force 2026-01-31"
+        instead = f"{again}; a `grace` does so by itself for windows that have just ended"
+        request.refuse_options(dataflow, bounds=False, instead=instead)
         bounds = LedgerBounds.parse(request.start, request.end, dataflow.zone)
         if bounds.by_name:
             raise ConfigurationError(

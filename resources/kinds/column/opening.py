@@ -32,7 +32,7 @@ def open_column(
     staging: Staging | None = None,
 ) -> Kind[ColumnSlice]:
     """Return the kind; raise ConfigurationError for another kind, or a source without order."""
-    rows, look = _opened(stores, dataflow, staging)
+    rows, look = source_and_look(stores, dataflow, staging)
     return Kind(
         ColumnPlanning(dataflow, look),
         StoredColumnSlices(),
@@ -44,10 +44,12 @@ def open_column(
 
 def column_look(stores: Stores, dataflow: Dataflow) -> ColumnLook:
     """Return the look at the source, for callers that read no rows."""
-    return _opened(stores, dataflow, None)[1]
+    return source_and_look(stores, dataflow, None)[1]
 
 
-def _opened(stores: Stores, dataflow: Dataflow, staging: Staging | None) -> tuple[PinsRows, ColumnLook]:
+def source_and_look(
+    stores: Stores, dataflow: Dataflow, staging: Staging | None
+) -> tuple[PinsRows, ColumnLook]:
     """Return the source, as its columns are pinned, and the look at it."""
     if not isinstance(dataflow.watermark, ColumnWatermark):
         raise ConfigurationError(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from typing_extensions import override
+
+from partitions.errors import NeedsDecision
 from partitions.path.quarantined_files import Quarantine
 from partitions.path.source import SourceFile
 from partitions.sentinels import Watermark
@@ -230,4 +234,73 @@ class NeverGoesBack(Protocol):
 
     def check_rewind(self) -> None:
         """Raise NeedsDecision with code ``no_rewind``."""
+        ...
+
+
+class OnlyForwards(StateRules):
+    """The rules of a kind that never goes back, since its rows do not tell what they were read from."""
+
+    never_goes_back: Literal[True] = True
+
+    @abstractmethod
+    def rewind_error(self) -> NeedsDecision:
+        """Return the error, code ``no_rewind``, for a decision that would lower the watermark."""
+
+    def watermark_from_rows(self) -> None:
+        """Return None: the table's rows do not show what was read."""
+        return
+
+    def replaces_reloaded_rows(self) -> bool:
+        """Return False: rows do not show what they were read from."""
+        return False
+
+    @override
+    def loaded_upper_bound(self, entry: Entry) -> str:
+        """Raise NeedsDecision, as :meth:`check_rewind` does."""
+        raise self.rewind_error()
+
+    def check_rewind(self) -> None:
+        """Raise NeedsDecision, code ``no_rewind``."""
+        raise self.rewind_error()
+
+
+@runtime_checkable
+class ChecksSet(Protocol):
+    """A kind whose state may have parts open that a watermark typed by an operator would leave out."""
+
+    def check_set(self, watermark: str, last: Entry) -> None:
+        """Raise if a typed watermark would leave out rows of a read that is not done.
+
+        Args:
+            watermark: sentinel JSON text.
+            last: the newest entry.
+
+        Raises:
+            NeedsDecision: code ``would_rise``.
+        """
+        ...
+
+
+class AcceptedSource(NamedTuple):
+    """The state under which an operator takes the source as it is now.
+
+    Attributes:
+        watermark: sentinel JSON text.
+        notes: what that means, for people; empty if the source fits the state as it was.
+    """
+
+    watermark: str
+    notes: Sequence[str] = ()
+
+
+@runtime_checkable
+class AcceptsSource(Protocol):
+    """A kind that notices what became of its source, and whose state says what an operator has accepted."""
+
+    def accept_source(self, last: Entry) -> AcceptedSource:
+        """Return the state that takes the source as it is now.
+
+        Raises:
+            SourceError: the source cannot be looked at.
+        """
         ...

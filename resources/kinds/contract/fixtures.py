@@ -30,6 +30,10 @@ class FixtureRules(ABC):
         """
         return rows
 
+    def steered(self, rows: DataFrame) -> DataFrame:
+        """Return the rows after the user's step with the columns that the load needs."""
+        return rows
+
     def check_rows(self, rows: DataFrame) -> None:
         """Raise ConfigurationError if the rows after the user's step lack the columns that identify them."""
 

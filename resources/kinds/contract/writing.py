@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, runtime_checkable
 
 from partitions.loads import Load
@@ -46,6 +47,41 @@ class WatchesRows(Protocol[SliceContra]):
 
     def observe(self, rows: DataFrame, slice_: SliceContra) -> tuple[DataFrame, StatsReader]:
         """Return the rows, observed, and a function that returns their counts after the write."""
+        ...
+
+
+@runtime_checkable
+class ReadsWhole(Protocol[SliceContra]):
+    """A kind whose slices may be the whole source, one after the other."""
+
+    def is_superseded(self, slice_: SliceContra, watermark: Watermark) -> bool:
+        """Return whether a later state of the source than the slice's is loaded.
+
+        Args:
+            slice_: the slice.
+            watermark: the watermark before it.
+        """
+        ...
+
+    def start_of(self, slice_: SliceContra) -> datetime | None:
+        """Return the time of the slice's state, aware; None if it is the time of the read."""
+        ...
+
+
+@runtime_checkable
+class SteersRows(Protocol[SliceContra]):
+    """A kind whose source says of each row how it is loaded, in columns that the user's step passes on."""
+
+    def steered(self, rows: DataFrame, slice_: SliceContra | None) -> DataFrame:
+        """Return the rows after the user's step with the columns that the load needs.
+
+        Args:
+            rows: the rows of a slice.
+            slice_: the slice; None: there are no rows.
+
+        Raises:
+            ConfigurationError: the step left out columns of the source that say it.
+        """
         ...
 
 

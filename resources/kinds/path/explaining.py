@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,8 +17,9 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError, strip_dataflow
 from partitions.instants import milliseconds, time_text
+from partitions.path.bad_files import TOO_MANY_BAD_FILES
 from partitions.path.hidden import is_hidden_path
-from partitions.path.quarantined_files import QuarantinedFile
+from partitions.path.quarantined_files import QuarantinedFile, release_command
 from partitions.path.skipped import SkippedNamesCollector, fault_of_key
 from partitions.path.slices import PathSlice
 from partitions.path.source import SourceFile
@@ -30,7 +32,7 @@ from resources.kinds.path.file_decisions import CAME_LATE
 from resources.kinds.path.opening import path_planning
 from resources.kinds.path.sweep import unhandled
 from resources.listing import stat_files
-from resources.notes.last_run import AttemptNote, find_decision_since
+from resources.notes.last_run import Attempt, AttemptNote, find_decision_since
 from resources.platform.opener import Opener
 from resources.sources.files.paths import SOURCE_FILE
 from resources.watermarks.entry import Entry
@@ -47,6 +49,10 @@ _POLICY = {
 }
 
 
+_MAX_RELEASED = 20
+"""The most files of a command that releases all of them at once."""
+
+
 def explain_file(opener: Opener, dataflow: Dataflow, subject: str, now: datetime) -> WhyAnswer:
     """Return what became of a file that a user names. Starts no Spark.
 
@@ -57,6 +63,15 @@ def explain_file(opener: Opener, dataflow: Dataflow, subject: str, now: datetime
     """
     entry = opener.checked_entry(dataflow)
     return _FileExplanation(opener, dataflow, _relative(opener, dataflow, subject), now, entry).answer()
+
+
+def _message(attempt: Attempt) -> str:
+    return str((attempt.error or {}).get("message", ""))
+
+
+def _is_later(file: SourceFile, attempt: Attempt) -> bool:
+    """Return whether a file was changed after an attempt."""
+    return file.modified > milliseconds(datetime.fromisoformat(attempt.time))
 
 
 def _relative(opener: Opener, dataflow: Dataflow, subject: str) -> str:
@@ -115,7 +130,7 @@ class _FileExplanation:
     def _in_quarantine(self, quarantined: QuarantinedFile, record: IngestedFile | None) -> WhyAnswer:
         if quarantined.released:
             return self._due("released from quarantine: the next run loads it", record)
-        release = f"strandline files release {self.dataflow.name} {shlex.quote(self.path)}"
+        release = release_command(self.dataflow.name, [self.path])
         summary = f"in quarantine: {_with_remedy(quarantined.reason, 'it')}"
         return self._answer("quarantined", summary, record, release)
 
@@ -151,6 +166,12 @@ class _FileExplanation:
             if any(planned.path == self.path for planned in slice_.files):
                 how = " again" if record and record.reason != UNPROCESSED_WITHOUT_ROWS else ""
                 in_slice = f"in slice {number} of {len(plan.slices)}"
+                if (
+                    self._failure() is None
+                    and (failure := self._failure_of(plan.slices[:number])) is not None
+                ):
+                    waits = f"not loaded: it is {in_slice}, and waits for a slice that failed at other files"
+                    return self._answer("waits", waits, record, None, failure)
                 summary = f"not loaded yet: the next run loads it{how}, {in_slice}"
                 return self._due(summary, record, f"strandline run {self.dataflow.name}")
         if skip := next((skip for skip in plan.skips if skip.subject == self.path), None):
@@ -172,19 +193,50 @@ class _FileExplanation:
 
         None if its error names another one, or if a decision, or a change of the file, may have mended it.
         """
-        note, file = AttemptNote.read(self.opener.log, self.dataflow.name), self._source_file
-        for attempt in filter(None, (note.look, note.run)):
-            if attempt.error is None or not names_path(attempt.error["message"], self.path):
+        file = self._source_file
+        for attempt in self._failed_attempts:
+            if not names_path(_message(attempt), self.path):
                 continue
-            if find_decision_since(self.opener.log, self.dataflow.name, attempt.time) is not None:
+            if file is not None and _is_later(file, attempt):
                 return None
-            if file is not None and file.modified > milliseconds(datetime.fromisoformat(attempt.time)):
-                return None
-            message = strip_dataflow(self.dataflow.name, attempt.error["message"])
-            choices = tuple(attempt.error["choices"])
-            what = f"the last attempt {attempt.status}"
-            return Reason(what, message, attempt.time, run_id=attempt.run_id, choices=choices)
+            return self._reason_of(attempt)
         return None
+
+    def _failure_of(self, slices: Sequence[PathSlice]) -> Reason | None:
+        """Return why the last attempt failed at one of these slices, which later files wait for.
+
+        None if a file that the error names was changed since. An error of too many bad files names some
+        of them, and is one of the first slice.
+        """
+        files = [file for slice_ in slices for file in slice_.files]
+        for attempt in self._failed_attempts:
+            named = [file for file in files if names_path(_message(attempt), file.path)]
+            if any(_is_later(file, attempt) for file in named):
+                return None
+            if named or (attempt.error or {}).get("code") == TOO_MANY_BAD_FILES:
+                return self._reason_of(attempt)
+        return None
+
+    @cached_property
+    def _failed_attempts(self) -> list[Attempt]:
+        """The last look and run, if they failed, and no decision since may have solved it."""
+        note = AttemptNote.read(self.opener.log, self.dataflow.name)
+        attempts = [attempt for attempt in (note.look, note.run) if attempt is not None and attempt.error]
+        return [
+            attempt
+            for attempt in attempts
+            if find_decision_since(self.opener.log, self.dataflow.name, attempt.time) is None
+        ]
+
+    def _reason_of(self, attempt: Attempt) -> Reason:
+        error = attempt.error or {}
+        return Reason(
+            f"the last attempt {attempt.status}",
+            strip_dataflow(self.dataflow.name, _message(attempt)),
+            attempt.time,
+            run_id=attempt.run_id,
+            choices=tuple(error.get("choices", ())),
+        )
 
     def _late(self, file: SourceFile) -> WhyAnswer:
         late = unhandled(self.opener.log, self.dataflow, self.entry, self.now)
@@ -261,11 +313,14 @@ def unloaded_files(log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, n
     """Return the files in quarantine, and the late files that the sweep has found. Opens no source."""
     reasons = []
     by_reason: dict[str, list[str]] = {}
-    for quarantined in read_quarantine(log, entry).waiting:
+    waiting = read_quarantine(log, entry).waiting
+    for quarantined in waiting:
         by_reason.setdefault(quarantined.reason, []).append(quarantined.file.path)
+    choice = release_command(
+        dataflow.name, [quarantined.file.path for quarantined in waiting[:_MAX_RELEASED]]
+    )
     for reason, paths in by_reason.items():
         label = pluralize(len(paths), "file")
-        choice = f"strandline files release {dataflow.name} {shlex.quote(paths[0])}"
         why = _with_remedy(reason, "it" if len(paths) == 1 else "them")
         reasons.append(Reason(f"{label} in quarantine, such as {paths[0]}", why, choices=(choice,)))
     if (late := unhandled(log, dataflow, entry, now)).count:

@@ -94,7 +94,7 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
         of_files = f"of {pluralize(len(expired), 'file')} is loaded: {first_few(expired, _NAMED)}"
         more = [*filter(None, [reminder, f"below the retention, so no row {of_files}" if expired else None])]
         if not listing.listed.files:
-            more += warn_of_emptied_source(self.dataflow, entry, self.source)
+            more += self.warn_if_emptied(entry)
         return replace(planned, calls=listing.listed.calls, warnings=(*planned.warnings, *more))
 
     def _plan_replay(self, entry: Entry | None, now: datetime, request: ReplayFiles) -> Plan[PathSlice]:
@@ -324,6 +324,11 @@ class PathPlanning(Planning[PathSlice], CountsFirstLoads[PathSlice]):
             )
             files = in_pair_order([*files, *released])
         return replace(listing, listed=replace(listing.listed, files=files), settling=settling)
+
+    def warn_if_emptied(self, entry: Entry | None) -> list[str]:
+        """Return a warning if the source holds no file although the dataflow has loaded some."""
+        command = f"strandline ledger {self.dataflow.name} --compare"
+        return warn_of_emptied_source(entry, self.source, f"; `{command}` names them")
 
     def covers(self, state: str, other: str) -> bool:
         """Return whether the last file, or that of no open partition, falls from ``other`` to ``state``."""

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.path.ledger import Counts, FileCounts
 from partitions.path.ledger_partitions import FilePlace
-from partitions.path.listing_positions import FromBeginning
-from partitions.path.position_of_state import above_state
+from partitions.path.listing_positions import FromBeginning, ListingStart
+from partitions.path.position_of_state import above_state, sweep_start
 from partitions.path.source import SourceFile
+from partitions.path.state import PathState
 from resources.decisions.reasons import LOADED_REASONS
 from resources.kinds.state_of_entry import cold_start_of
 from resources.listing import Budget, list_above
@@ -47,6 +48,8 @@ class SourceComparison:
         counts: waiting, gone and changed files by place.
         gone_files: the first paths of loaded files that the source lacks.
         changed: the first paths of loaded files with another size or version.
+        unknown: the first paths of listed files that the record lacks.
+        unknown_count: number of all such files.
     """
 
     listed: int
@@ -54,19 +57,37 @@ class SourceComparison:
     counts: Counts
     gone_files: Sequence[str]
     changed: Sequence[str]
+    unknown: Sequence[str] = ()
+    unknown_count: int = 0
 
 
 def compare_with_source(
-    stores: Stores, dataflow: Dataflow, entry: Entry | None, record: IngestedFiles
+    stores: Stores,
+    dataflow: Dataflow,
+    entry: Entry | None,
+    record: IngestedFiles,
+    *,
+    up_to: PathState | None = None,
+    named: int = _NAMED,
 ) -> SourceComparison:
-    """List the whole source, from where the first run began, and compare it with the record.
+    """List the source, from where the first run began, and compare it with the record.
+
+    Args:
+        stores: the resources.
+        dataflow: the definition.
+        entry: the newest entry.
+        record: the record of ingested files.
+        up_to: state above which no file is listed; None: all files are.
+        named: most paths of each kind to name.
 
     Raises:
         SourceError: a listing failed.
     """
-    comparison = _Comparison(record)
+    comparison = _Comparison(record, named)
     since = cold_start_of(entry)
-    position = above_state(dataflow.path, since) if since else FromBeginning()
+    position: ListingStart = above_state(dataflow.path, since) if since else FromBeginning()
+    if up_to is not None:
+        position = sweep_start(dataflow.path, up_to, since)
     place = stores.root_of(dataflow)
     step = _FOLDER_STEP if place.local is not None else _STORE_STEP
     listed, calls, resume = 0, 0, None
@@ -79,18 +100,28 @@ def compare_with_source(
         if resume is None:
             break
     gone_files = comparison.count_gone()
-    return SourceComparison(listed, calls, comparison.counts, gone_files, comparison.changed)
+    return SourceComparison(
+        listed,
+        calls,
+        comparison.counts,
+        gone_files,
+        comparison.changed,
+        comparison.unknown,
+        comparison.unknown_count,
+    )
 
 
 class _Comparison:
     """A running comparison: the counts so far, and a mark for each record whose file was listed."""
 
-    def __init__(self, record: IngestedFiles) -> None:
-        self._record, self._records = record, RecordTables(record)
+    def __init__(self, record: IngestedFiles, named: int) -> None:
+        self._record, self._records, self._named = record, RecordTables(record), named
         self._tables: OrderedDict[str, Any] = OrderedDict()
         self._listed_records: dict[str, bytearray] = {}
         self.counts: dict[FilePlace, FileCounts] = defaultdict(FileCounts)
         self.changed: list[str] = []
+        self.unknown: list[str] = []
+        self.unknown_count = 0
 
     def add(self, files: Sequence[SourceFile]) -> None:
         """Compare some listed files."""
@@ -109,7 +140,10 @@ class _Comparison:
             if table is not None:
                 unknown -= self._match(listed, table, name)
         if unknown:
-            self._count(listed.take(sorted(unknown)), "waiting")
+            unknown_files = listed.take(sorted(unknown))
+            self._count(unknown_files, "waiting")
+            self.unknown += self._first(unknown_files, self.unknown)
+            self.unknown_count += unknown_files.num_rows
 
     def count_gone(self) -> list[str]:
         """Count the loaded files that were not listed; return the first paths."""
@@ -122,7 +156,7 @@ class _Comparison:
             not_listed = pc.equal(pa.array(marks, pa.uint8()), 0)
             gone_files = table.filter(pc.and_(not_listed, is_loaded_mask(table["reason"], LOADED_REASONS)))
             self._count(gone_files, "gone_files")
-            gone_paths += gone_files["path"].slice(0, _NAMED - len(gone_paths)).to_pylist()
+            gone_paths += self._first(gone_files, gone_paths)
         return gone_paths
 
     def _match(self, listed: pa.Table, table: pa.Table, name: str) -> set[int]:
@@ -145,10 +179,15 @@ class _Comparison:
         differs = pc.and_(differs, pc.invert(unseen))
         changed = records.filter(pc.and_(differs, is_loaded_mask(records["reason"], LOADED_REASONS)))
         self._count(changed, "changed")
-        self.changed += changed["path"].slice(0, _NAMED - len(self.changed)).to_pylist()
+        self.changed += self._first(changed, self.changed)
         waits = pc.is_in(records["reason"], pa.array(LOADED_AGAIN, pa.string()))
         self._count(matched.filter(waits), "waiting")
         return set(pa.chunked_array([listed_numbers]).to_pylist())
+
+    def _first(self, files: pa.Table, paths: Sequence[str]) -> list[str]:
+        """Return paths of files, as far as they are named beside earlier ones."""
+        first: list[str] = files["path"].slice(0, self._named - len(paths)).to_pylist()
+        return first
 
     def _count(self, files: pa.Table, name: str) -> None:
         for place, counts in count_files(files, name).items():

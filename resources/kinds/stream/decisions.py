@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
 
 from typing_extensions import override
 
@@ -14,14 +13,12 @@ from partitions.sentinels import deserialise, serialise
 from partitions.stream.operators import OverWindow, splits_operator
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
-from resources.kinds.contract.decisions import LoadedBefore, StateRules
+from resources.kinds.contract.decisions import LoadedBefore, OnlyForwards
 from resources.watermarks.entry import Entry
 
 
-class StreamRules(StateRules):
+class StreamRules(OnlyForwards):
     """The rules of one stream over splits."""
-
-    never_goes_back: Literal[True] = True
 
     def __init__(self, dataflow: Dataflow) -> None:
         """Bind the rules to a dataflow."""
@@ -56,29 +53,13 @@ class StreamRules(StateRules):
             )
         return text
 
-    def watermark_from_rows(self) -> str | None:
-        """Return None: the table's rows do not show what waits in the buffer."""
-        return None
-
-    def replaces_reloaded_rows(self) -> bool:
-        """Return False: rows do not show which input they came from."""
-        return False
-
-    @override
-    def loaded_upper_bound(self, entry: Entry) -> str:
-        """Raise NeedsDecision, as :meth:`check_rewind` does."""
-        raise self._rewind_error()
-
-    def check_rewind(self) -> None:
-        """Raise NeedsDecision, code ``no_rewind``: rows that left the buffer are never put back."""
-        raise self._rewind_error()
-
     def count_already_loaded(self, slices: Sequence[EpochSlice], last: Entry | None) -> LoadedBefore:
         """Return how many epochs have input that was read before, and the noun "epoch"."""
         state = StreamState.of(last.state() if last else None)
         return LoadedBefore(sum(1 for slice_ in slices if slice_.input.was_read(state.position)), "epoch")
 
-    def _rewind_error(self) -> NeedsDecision:
+    @override
+    def rewind_error(self) -> NeedsDecision:
         """Return the error for a decision that would lower the watermark."""
         name = self._dataflow.name
         return NeedsDecision(

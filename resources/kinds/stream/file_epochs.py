@@ -21,7 +21,7 @@ from resources.kinds.stream.epochs import Epochs, Waiting
 from resources.loop.missing_source import warn_of_emptied_source
 from resources.sources.files.paths import SOURCE_FILE
 from resources.sources.files.source import FileSource
-from resources.tables.contract.appends import VERSION
+from resources.tables.contract.commit_log import VERSION
 from resources.watermarks.entry import Entry
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class EpochsOfFiles(Epochs):
         planned = plan_of_files(
             definition, path_state, listing.listed, now, dataflow=self.dataflow.name, state_number=number
         )
-        emptied = [] if listing.listed.files else warn_of_emptied_source(self.dataflow, entry, self.source)
+        emptied = [] if listing.listed.files else warn_of_emptied_source(entry, self.source)
         warnings = (*planned.warnings, *emptied)
         no_files = Waiting((), planned.skips, None, warnings, listing.listed.calls)
         if not planned.slices:

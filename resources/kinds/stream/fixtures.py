@@ -18,7 +18,7 @@ from resources.kinds.stream.buffer import Buffer
 from resources.kinds.stream.emission import emission_of, refusals_of_spark
 from resources.kinds.stream.epoch import Epoch
 from resources.kinds.stream.judging import source_columns
-from resources.tables.contract.appends import VERSION
+from resources.tables.contract.commit_log import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

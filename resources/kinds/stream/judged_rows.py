@@ -17,7 +17,7 @@ from partitions.stream.event_time import EventTime
 from partitions.stream.splits import ONLY_SPLIT
 from partitions.stream.ticks import FIRST_TIME, LAST_TIME, LOWEST, ticks
 from resources.sql import quoted
-from resources.tables.contract.appends import VERSION
+from resources.tables.contract.commit_log import VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

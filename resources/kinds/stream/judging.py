@@ -31,7 +31,7 @@ from resources.kinds.stream.epochs import Epochs
 from resources.kinds.stream.sorted_rows import SortedRows
 from resources.sources.schema import pinned_struct
 from resources.spark.settings import tune, tune_for_rows
-from resources.tables.contract.appends import VERSION
+from resources.tables.contract.commit_log import VERSION
 from resources.tables.contract.commits import Version
 from resources.tables.contract.table import Table
 from resources.watermarks.entry import Entry

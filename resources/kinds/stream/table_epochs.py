@@ -17,7 +17,7 @@ from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from resources.kinds.stream.epochs import Epochs, Waiting
 from resources.sources.table import TableRows
-from resources.tables.contract.appends import ReadPosition, VersionAppends
+from resources.tables.contract.commit_log import LoggedCommit, ReadPosition
 from resources.tables.unreadable import lacks_file
 from resources.watermarks.entry import Entry
 
@@ -54,27 +54,30 @@ class EpochsOfVersions(Epochs):
         since = ReadPosition(position["version"], position.get("id")) if "version" in position else None
         try:
             versions = self.table.versions
-            appends, before = versions.first_appends() if since is None else (versions.appends(since), since)
+            if since is None:
+                logged, before = versions.first_commits()
+            else:
+                logged, before = versions.commits(since, table=position["table"]), since
         except NeedsDecision as error:
             raise self._source_error(error.message, error.code) from error
         if since is None and before is not None and self._begins_at_latest:
-            return Waiting((input_before_start(appends.table, before),))
-        if since is not None and (appends.table != position["table"] or appends.newest < since.version):
+            return Waiting((input_before_start(logged.table, before),))
+        if since is not None and (logged.table != position["table"] or logged.newest < since.version):
             raise self._source_error(
                 f"expected table {self.dataflow.source.label}, of which versions up to {since.version} were "
                 "read, found another table of that name, or an older version of it",
                 "source_replaced",
             )
         chunks = [
-            VersionChunk(version.version, version.files, version.bytes, version.id, version.holds_all_files)
-            for version in appends.versions
+            VersionChunk(commit.version, commit.files, commit.bytes, commit.id, commit.holds_all_files)
+            for commit in logged.commits
         ]
         skip_warnings = [
-            f"{version.changes}; it is skipped (source.on_change: skip)"
-            for version in appends.versions
-            if version.changes
+            f"{commit.changes}; it is skipped (source.on_change: skip)"
+            for commit in logged.commits
+            if commit.changes and not commit.deletes_for_good
         ]
-        inputs = cut_versions(self.dataflow.stream.checkpoint, appends.table, chunks, before)
+        inputs = cut_versions(self.dataflow.stream.checkpoint, logged.table, chunks, before)
         return Waiting(inputs, warnings=skip_warnings)
 
     @property
@@ -126,17 +129,18 @@ class EpochsOfVersions(Epochs):
             ) from error
         return bad
 
-    def _chunks_of(self, epoch_input: Versions) -> Sequence[VersionAppends]:
-        """Return what the versions of an input append; raise NeedsDecision if the log has changed."""
+    def _chunks_of(self, epoch_input: Versions) -> Sequence[LoggedCommit]:
+        """Return the commits of an input; raise NeedsDecision if the log has changed."""
         if not epoch_input.files:  # a stream that starts at the newest version reads no earlier one
             return ()
         since = None if epoch_input.since is None else ReadPosition(epoch_input.since, epoch_input.since_id)
         try:
-            appended = self.table.versions.appends(since, epoch_input.last).versions
+            until = ReadPosition(epoch_input.last, epoch_input.id)
+            commits = self.table.versions.commits(since, until).commits
         except NeedsDecision as error:
             raise self._source_error(error.message, error.code) from error
-        files, size = sum(version.files for version in appended), sum(version.bytes for version in appended)
-        last = appended[-1] if appended else None
+        files, size = sum(commit.files for commit in commits), sum(commit.bytes for commit in commits)
+        last = commits[-1] if commits else None
         # inputs of older versions have no id to compare
         logged_range = None if last is None else (last.version, epoch_input.id and last.id, files, size)
         if logged_range != (epoch_input.last, epoch_input.id, epoch_input.files, epoch_input.bytes):
@@ -145,7 +149,7 @@ class EpochsOfVersions(Epochs):
                 f"{self.dataflow.source.label} as they were planned, found others in its log",
                 "versions_gone",
             )
-        return appended
+        return commits
 
     def _source_error(self, message: str, code: str) -> NeedsDecision:
         """Return the error for a table that does not continue where the stream has read to."""

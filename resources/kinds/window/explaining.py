@@ -20,7 +20,7 @@ from partitions.plan import Plan, pluralize
 from partitions.why_answer import LoadingEntry, Reason, Status, WhyAnswer
 from partitions.window.alike_reasons import describe_alike, kind_of_reason
 from partitions.window.asked_windows import AskedWindows, parse_asked_windows
-from partitions.window.ledger import Gap, UnitLedger
+from partitions.window.ledger import Gap, UnitLedger, describe_failure
 from partitions.window.skipped_windows import SkippedWindows, skipped_windows
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
@@ -30,6 +30,7 @@ from partitions.window.work_outcomes import Failure, TimeBound, next_try_of
 from partitions.window.work_unit import WorkUnit, describe_unit, describe_works
 from resources.kinds.loading_entry import loading_entry
 from resources.kinds.window.awaited import ledger_of, windows_of
+from resources.kinds.window.failing_work import failure_reasons
 from resources.kinds.window.opening import open_windows
 from resources.kinds.window.unit_lookup import units_of
 from resources.platform.opener import Opener
@@ -60,7 +61,7 @@ def explain_windows(opener: Opener, dataflow: Dataflow, subject: str, now: datet
     state = WindowState.of(entry.state() if entry else None)
     removed = sorted(set(state.units) - set(units) - {NO_UNIT})
     chosen = parse_asked_windows(
-        subject, units, removed, definition.unit_fields, dataflow.zone, dataflow.name
+        subject, units, removed, definition.unit_fields, dataflow.zone, dataflow.name, now
     )
     plan = opener.plan(dataflow, now, open_windows(opener, dataflow, units=lambda: units))
     windows = definition.windows(now) if definition.time_entry else Windows.of(())
@@ -134,13 +135,13 @@ class _Explanation:
     def _answer_of(self, keys: set[Key], loaded: set[Key]) -> WhyAnswer:
         missing = keys - loaded
         entries = list(_loading_entries(self.log, self.entry, self.dataflow, loaded, len(keys)))
-        reasons = self._reasons(missing)
+        reasons = [*self._reasons(missing), *self._failed_rereads(loaded), *self._outdated(loaded)]
         status: Status = "loaded" if not missing else "loaded_in_part" if loaded else self._status(missing)
         hidden = max(0, len(entries) - _SHOWN) + max(0, len(reasons) - _SHOWN)
         return WhyAnswer(
             self.dataflow.name,
             status,
-            self._summary(status, keys, loaded, bool(entries)),
+            self._summary(status, keys, loaded, entries),
             self.subject,
             entries[:_SHOWN],
             reasons[:_SHOWN],
@@ -158,13 +159,26 @@ class _Explanation:
             return "growing"
         return "due" if self.plan.due and self._planned() & missing else "waits"
 
-    def _summary(self, status: Status, keys: set[Key], loaded: set[Key], has_entry: bool) -> str:
+    def _summary(
+        self, status: Status, keys: set[Key], loaded: set[Key], entries: Sequence[LoadingEntry]
+    ) -> str:
         part = "" if len(keys) == 1 else f"{len(loaded):,} of {pluralize(len(keys), 'work unit')} loaded"
         match status:
-            case "loaded" if not has_entry:
+            case "loaded" if outdated := self._outdated_keys(loaded):
+                by = f"loaded by entry {entries[0].number}" if entries else "loaded"
+                again = (
+                    "the next run loads it again"
+                    if outdated <= self._planned()
+                    else "a later run loads it again"
+                )
+                count = f"{part}, {len(outdated):,} of them out of date"
+                return count if part else f"{by}, {self._why_outdated(*outdated)}: {again}"
+            case "loaded" if not entries:
                 return (
                     "loaded; no entry of the log lists it: a decision took it as loaded, or its list is gone"
                 )
+            case "loaded" if self._failed_rereads(loaded):
+                return f"{part or 'loaded'}; reading again failed, and the earlier rows stay"
             case "loaded":
                 return part or "loaded"
             case "loaded_in_part":
@@ -213,12 +227,45 @@ class _Explanation:
             )
         return reasons
 
+    def _failed_rereads(self, loaded: set[Key]) -> list[Reason]:
+        """Return why loaded work units could not be read again; their earlier rows stay."""
+        failures = {
+            (start, unit): failure
+            for unit in sorted({unit for _, unit in loaded})
+            for start, failure in self.state.failed_rereads(unit).items()
+            if (start, unit) in loaded
+        }
+        return failure_reasons(failures, self.dataflow, self.now)
+
+    def _outdated_keys(self, loaded: set[Key]) -> set[Key]:
+        """Return the loaded work units whose upstream has changed since."""
+        return {key for key in loaded if self._why_outdated(key)}
+
+    def _why_outdated(self, key: Key) -> str:
+        """Return why a loaded work unit is out of date; "" if it is not."""
+        start, unit = key
+        if start is None:
+            return ""
+        window = self.windows[self.windows.index[start]]
+        outdated = intersect(self.ledgers[unit].outdated, [window])
+        return outdated[0][2] if outdated else ""
+
+    def _outdated(self, loaded: set[Key]) -> Iterator[Reason]:
+        """Yield the loaded work units that are out of date, those of one reason together."""
+        by_why: dict[tuple[str, bool], list[Key]] = defaultdict(list)
+        planned = self._planned()
+        for key in sorted(self._outdated_keys(loaded), key=lambda key: (key[0] or 0, key[1])):
+            by_why[self._why_outdated(key), key in planned].append(key)
+        for (why, is_planned), keys in by_why.items():
+            again = "the next run loads it again" if is_planned else "a later run loads it again"
+            choices = (f"strandline run {self.dataflow.name}",) if is_planned else ()
+            yield Reason(self._label(keys), f"loaded, {why}: {again}", choices=choices)
+
     def _why(self, key: Key, planned: WorkUnit | None) -> tuple[int, str]:
         """Return the order and the reason of a work unit that is not loaded."""
         start, unit = key
         if (failure := self._failed_work(key)) is not None:
-            times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
-            return 0, f"failed {times}: {failure.error or 'no reason given'}"
+            return 0, describe_failure(failure)
         if self.ledgers[unit].is_removed:
             return 4, "no longer a unit: nothing more of it is loaded"
         if skip := next(self._skips_about(key), None):
@@ -303,6 +350,8 @@ def _loading_entries(
         counts = _rows_of(log, dataflow.name, entry)
         part_counts = [counts[key] for key in loaded if key in counts]
         part_rows = sum(part_counts) if len(part_counts) == len(loaded) else None
+        if part_rows is None:  # only slices of few work units are counted by work unit
+            part = ", ".join(filter(None, [part, "rows of all its work units"]))
         yield loading_entry(entry, part, part_rows)
 
 

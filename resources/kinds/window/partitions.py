@@ -6,7 +6,7 @@ metadata; the IO manager decides what Dagster is told, and when.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -53,6 +53,15 @@ class WindowAssetPartitions(WindowPartitions):
             if metadata.pop(_IN_PART):
                 metadata.pop(_ROW_COUNT, None)
         return {key: metadata for key, metadata in loaded.items() if key not in failed}
+
+    def dynamic_keys(self, keys: Iterable[str]) -> Mapping[str, list[str]]:
+        """Return the keys of dynamic windows and units in partitions, by the name of the dynamic partitions."""
+        dynamic: dict[str, dict[str, None]] = {}
+        for key in keys:
+            for name, part in zip((self.units_name, self.windows_name), self.parts(key), strict=True):
+                if name is not None:
+                    dynamic.setdefault(name, {})[part] = None
+        return {name: [*parts] for name, parts in dynamic.items()}
 
     def failed(self, committed: Sequence[Committed]) -> set[str | None]:
         """Return the partitions in which a work unit could not be read."""

@@ -18,7 +18,7 @@ from partitions.window.early import find_early_start
 from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState, highest_of
-from partitions.window.upstream import Position, UpstreamTables
+from partitions.window.upstream import Position, UpstreamTables, with_changes
 from resources.kinds.contract.planning import Planning
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.columns import WindowColumns
@@ -44,6 +44,8 @@ class WindowPlanning(Planning[WindowSlice]):
         input_versions: returns the newest versions of the inputs that windows wait for, by name.
         newest_entries: returns number and id of the newest entry of each dataflow that windows wait for.
         awaited: returns what windows wait for, at a state and an instant; None if they wait for nothing.
+        changes: returns what commits of the table that is read have changed, at a state and an instant; None
+            if they do not matter.
     """
 
     replans_after_load: ClassVar[bool] = False
@@ -57,6 +59,7 @@ class WindowPlanning(Planning[WindowSlice]):
     input_versions: Callable[[], Mapping[str, Version]] = dict
     newest_entries: Callable[[UpstreamTables], Mapping[str, Position]] = lambda upstream: upstream.positions
     awaited: Callable[[WindowState, datetime], Waits | UpstreamTables | None] = lambda state, now: None
+    changes: Callable[[WindowState, datetime], UpstreamTables | None] = lambda state, now: None
 
     @property
     def _definition(self) -> WindowWatermark:
@@ -70,27 +73,35 @@ class WindowPlanning(Planning[WindowSlice]):
     def plan(self, entry: Entry | None, now: datetime, request: Request = DUE) -> Plan[WindowSlice]:
         """Return the plan above the entry; looks up the units, but no rows and no files.
 
-        Slices that wait for window dataflows are set to the version that they read. If one of these
-        dataflows loads something meanwhile, the plan is made again: it must not know more than the version.
+        Slices that wait for other dataflows are set to the version that they read. If one of these
+        dataflows loads something meanwhile, or a decision lowers its state, the plan is made again: it must
+        not know more than the version.
         """
         state = state_of(WindowState, self.dataflow, entry)
         for _ in range(_MAX_TRIES):
             awaited = self.awaited(state, now)
-            planned = self._plan(entry, state, now, request, awaited)
-            source = self.source
-            if not (
-                isinstance(awaited, UpstreamTables) and isinstance(source, QueriedWindows) and planned.slices
-            ):
+            changes = self.changes(state, now)
+            planned = self._plan(entry, state, now, request, awaited, changes)
+            source, sees_source = self.source, awaited is not None or changes is not None
+            if not sees_source or not isinstance(source, QueriedWindows) or not planned.slices:
                 return planned
             versions = self.input_versions()
-            slices = (replace(slice_, input_versions=versions) for slice_ in planned.slices)
+            read_at = changes.source.position if changes is not None and changes.source else None
+            version = None if read_at is None else source.version_of(read_at)
+            slices = (replace(slice_, input_versions=versions, version=version) for slice_ in planned.slices)
             planned = replace(planned, slices=tuple(source.at_one_version(list(slices))))
-            if self.newest_entries(awaited) == awaited.positions:
+            if awaited is None or self._is_newest(awaited, state, now):
                 return planned
         raise SourceUnreachable(
             f"dataflow {self.dataflow.name}: expected {self.dataflow.source.label} to rest while a run is planned, found new loads"
             f" {_MAX_TRIES} times. Run again"
         )
+
+    def _is_newest(self, awaited: Waits | UpstreamTables, state: WindowState, now: datetime) -> bool:
+        """Return whether what windows wait for is as it was."""
+        if isinstance(awaited, UpstreamTables):
+            return self.newest_entries(awaited) == awaited.positions
+        return self.awaited(state, now) == awaited
 
     def _plan(
         self,
@@ -99,7 +110,9 @@ class WindowPlanning(Planning[WindowSlice]):
         now: datetime,
         request: Request,
         awaited: Waits | UpstreamTables | None,
+        changes: UpstreamTables | None,
     ) -> Plan[WindowSlice]:
+        tables = awaited.tables(self.dataflow.zone) if isinstance(awaited, Waits) else awaited
         rewound = entry is not None and entry.replace_until is not None
         deletes = self.dataflow.target.replace_by_watermark or rewound
         planned = plan(
@@ -111,10 +124,12 @@ class WindowPlanning(Planning[WindowSlice]):
             state_number=entry.number if entry else 0,
             # If only the window's start identifies its rows, the commit deletes all of them.
             rereads_whole_windows=self.window_columns.tagged and deletes,
+            only_adds=self.dataflow.target.only_adds,
+            has_step=self.dataflow.has_step,
             reads_any_stretch=self.source.reads_any_stretch,
             request=request,
             early_since=find_early_start(state, now, self._highs()),
-            upstream=awaited if isinstance(awaited, UpstreamTables) else None,
+            upstream=with_changes(tables, changes),
         )
         if isinstance(awaited, Waits):
             planned = replace(planned, why=f"{planned.why}; {awaited.in_words}")

@@ -123,6 +123,8 @@ class WindowReading(
             return self.window_columns.tag(self.source.read(spark, slice_, (), pinned), None)
         if isinstance(self.source, NumberedWindows):
             return self.source.read_tagged(spark, works, pinned)
+        if isinstance(self.source, FolderWindows):  # Spark would plan a union with each empty folder
+            works = self.source.with_files(slice_, works) or works[:1]
         frames = [
             self.window_columns.tag(self.source.read(spark, slice_, (work,), pinned), work) for work in works
         ]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError
+from partitions.errors import ConfigurationError, StrandlineError
 from partitions.instants import as_datetime
-from partitions.plan import pluralize
+from partitions.plan import Plan, pluralize
 from partitions.predicate import Predicate
 from partitions.replay.promoted import promoted_works
 from partitions.request import Forced, WorkUnitSelection
@@ -23,12 +23,15 @@ from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState
 from partitions.window.work_unit import WorkUnit, describe_works
 from resources.kinds.contract.kind import Kind
+from resources.kinds.window.awaited import waiting_error
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.opening import open_windows
 from resources.kinds.window.retention import refuse_expired_windows
+from resources.kinds.window.source_changes import find_outdated
+from resources.outcome import Outcome
 from resources.replay.chunks import ReplayChunk
 from resources.replay.isolated.chunks import chunks_of
-from resources.replay.isolated.refusals import never_loaded, range_loaded_again
+from resources.replay.isolated.refusals import never_loaded, nothing_read, range_loaded_again
 from resources.replay.isolated.standing import IsolatedReplay
 from resources.replay.kind import Cut, ReplayKind, Swap
 from resources.replay.options import ChosenPartitions, requested_windows
@@ -86,7 +89,18 @@ class WindowReplay(ReplayKind):
             )
             for slice_ in plan.slices
         ]
-        return Cut(chunks, [(slice_,) for slice_ in plan.slices], plan.skips, plan.warnings)
+        waits = None if isinstance(self.options, ChosenPartitions) else self._waiting(plan)
+        warnings = (*plan.warnings, waits.message) if waits else plan.warnings
+        return Cut(chunks, [(slice_,) for slice_ in plan.slices], plan.skips, warnings)
+
+    @override
+    def find_unread(self, outcome: Outcome) -> StrandlineError | None:
+        """Return the error of a run some of whose windows wait for the upstream."""
+        return self._waiting(outcome.plan) if outcome.plan is not None else None
+
+    def _waiting(self, plan: Plan[Any]) -> StrandlineError | None:
+        then = "Load what they wait for, and replay them again"
+        return waiting_error(self.platform, self.dataflow, plan, then)
 
     def _bounds(self, works: Sequence[WorkUnit]) -> tuple[Any, Any]:
         """Return the bounds from the first window to the last; without time, the first and the last unit."""
@@ -121,8 +135,10 @@ class WindowReplay(ReplayKind):
         ):
             raise range_loaded_again(isolated, "an entry that is no longer in the log")
         columns = WindowColumns.of(dataflow)
-        works = [work for chunk in chunks_of(log, isolated) for work in _works(chunk)]
         state = WindowState.of(entry.state() if entry else None)
+        works, unread = self._read_works(isolated)
+        if not works:
+            raise nothing_read(isolated)
         loads = [past for past in since if past.why in LOADS and past.file_list]
         read = [
             work for past in loads for work in loaded_units(log.get_list(past.file_list or "", WORK_UNITS))
@@ -134,21 +150,43 @@ class WindowReplay(ReplayKind):
             raise never_loaded(isolated)
         zone, time = dataflow.window.zone, dataflow.window.time_entry
         name = time.name if time else WindowSlice.name
-        slice_ = WindowSlice(swapped, zone, dataflow.window.default_grid.text, name, makes_room=True)
+        newest = log.newest(isolated.log)
+        own = WindowState.of(newest.state() if newest else None)
+        outdated = find_outdated(self.platform, dataflow, own, swapped)
+        slice_ = WindowSlice(
+            swapped, zone, dataflow.window.default_grid.text, name, makes_room=True, outdated=outdated
+        )
         swapped_spans = {(work.start, work.unit): (work.lower, work.end) for work in swapped}
         staying_works = [work for work in works if swapped_spans.get(work.key) != (work.start, work.end)]
         stays = [
-            (
-                f"rows of {describe_works(staying_works, zone)} stay as they are where runs have loaded them "
-                "since, or will load them"
+            f"rows of {describe_works(staying, zone)} stay as they are{why}"
+            for staying, why in (
+                (staying_works, " where runs have loaded them since, or will load them"),
+                (unread, ": the replay has not read them"),
             )
+            if staying
         ]
         amount = f"rows of {pluralize(len(swapped), 'work unit')} ({isolated.words})"
 
         def where(rows: DataFrame) -> Predicate:
             return columns.where(swapped, rows)
 
-        return Swap(slice_, slice_.lower, slice_.upper, where, amount, stays if staying_works else ())
+        return Swap(slice_, slice_.lower, slice_.upper, where, amount, stays)
+
+    def _read_works(self, isolated: IsolatedReplay) -> tuple[list[WorkUnit], list[WorkUnit]]:
+        """Return the work units of a replay that it has read, and those that it has left out.
+
+        Units and windows that are no longer declared when a chunk runs are not read.
+        """
+        log = self.platform.log
+        newest = log.newest(isolated.log)
+        own = WindowState.of(newest.state() if newest else None)
+        read, unread = list[WorkUnit](), list[WorkUnit]()
+        for work in (work for chunk in chunks_of(log, isolated) for work in _works(chunk)):
+            high = None if work.start is None else own.high(work.unit, work.start)
+            is_read = work.start is None or (high is not None and high >= (work.end or 0))
+            (read if is_read else unread).append(work)
+        return read, unread
 
 
 def _works(chunk: ReplayChunk) -> list[WorkUnit]:

@@ -13,6 +13,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import BadFile, PlanError, SourceError, StrandlineError
 from partitions.instants import as_datetime
 from partitions.loads import LackingColumn
+from partitions.log_position import LogPosition
 from partitions.path.listing_positions import FromBeginning
 from partitions.path.source import SourceFile
 from partitions.placeholders import Placeholder, Template, shared_name
@@ -36,6 +37,9 @@ from resources.sources.source import (
     TellsLacking,
     at_version,
 )
+from resources.sources.table import TableRows
+from resources.tables.contract.commit_log import ReadPosition
+from resources.tables.contract.commits import Version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,6 +69,11 @@ class QueriedWindows:
             return list(slices)
         version = self._source.version() if isinstance(self._source, HasVersions) else None
         return [replace(slice_, version=version) for slice_ in slices]
+
+    def version_of(self, position: LogPosition) -> Version:
+        """Return the version of a lake table at a position in its log."""
+        assert isinstance(self._source, TableRows)
+        return self._source.commits.version_of(ReadPosition.of(position))
 
     def pin(self, spark: SparkSession, pending: Sequence[WindowSlice]) -> str | None:
         """Return the source's columns, or infer them from the rows of the first work units.
@@ -244,6 +253,11 @@ class FolderWindows:
     def columns(self, pinned: str) -> StructType | None:
         """Return the columns of files that were read with this schema; None if only Spark knows them."""
         return self._source.columns(pinned)
+
+    def with_files(self, slice_: WindowSlice, works: Sequence[WorkUnit]) -> Sequence[WorkUnit]:
+        """Return the work units whose folder has files, in their order."""
+        listed = slice_.files or {}
+        return [work for work in works if listed[work.key]]
 
     def misleading(self, spark: SparkSession, slice_: WindowSlice, pinned: str) -> Mapping[WorkUnit, str]:
         """Return the work units that Spark would load wrongly, with the reason.

@@ -8,7 +8,7 @@ from typing import Any
 from partitions.dataflow import Dataflow
 from partitions.window.definition import WindowWatermark
 from partitions.window.slices import WindowSlice, files_of
-from partitions.window.work_outcomes import UpstreamRead, WindowSpan
+from partitions.window.work_outcomes import OutdatedStretch, UpstreamRead, WindowSpan
 from partitions.window.work_unit import FailedUnit, OldWindow, WorkUnit
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.entry import Intent
@@ -46,6 +46,10 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
         }
         if slice_.upstream is not None:
             head["upstream"] = [slice_.upstream.entries, list(map(list, slice_.upstream.changed))]
+            if slice_.upstream.read_at is not None:
+                head["upstream"].append(slice_.upstream.read_at)
+        if slice_.outdated:
+            head["outdated"] = list(map(list, slice_.outdated))
         if slice_.files is not None:
             head["files"] = [[list(file.row) for file in slice_.files[work.key]] for work in slice_.works]
         loaded = [[*work, None] for work in slice_.works]
@@ -73,7 +77,8 @@ class StoredWindowSlices(StoredSlices[WindowSlice]):
             files=None if listed is None else files_of(works, listed),
             upstream=None
             if upstream is None
-            else UpstreamRead(upstream[0], tuple(map(_changed_stretch, upstream[1]))),
+            else UpstreamRead(upstream[0], tuple(map(_changed_stretch, upstream[1])), *upstream[2:]),
+            outdated=tuple(OutdatedStretch(*stretch) for stretch in stored.head.get("outdated", ())),
             why="replay" if intent.why == "replay" else "run",
         )
 

@@ -5,22 +5,20 @@ See docs/how-to/chains.md, Wait for complete windows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from partitions.dataflow import Dataflow
-from partitions.window.upstream import LoadedSpan, Position
-from resources.watermarks.entry import LOADS, Entry, Why
+from partitions.window.expired import LoadedSpan
+from partitions.window.upstream import Position
+from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
-from resources.watermarks.work_units import WORK_UNITS, loaded_units
+from resources.watermarks.window_loads import DeletedLoads, LoadedWindow, windows_of
 
 NO_ENTRY: Position = [0, ""]
 """The position in a log without entries."""
-
-_EVERYTHING: frozenset[Why] = frozenset({"adopt", "import"})
-"""Reasons of entries after which any row of the table may be another one."""
 
 _ALL = 1_000_000
 _POSITIONS = 100
@@ -66,7 +64,7 @@ def loaded_since(
     with _lock:
         cache = _caches.setdefault(log, {})
         earlier = cache.get(key)
-    spans = _spans_since(log, maker.name, newest, position, earlier)
+    spans = _spans_since(log, maker, newest, position, earlier)
     if spans is not None:
         with _lock:
             cache[key] = _Spans(newest.number, newest.id, spans)
@@ -76,37 +74,40 @@ def loaded_since(
 
 
 def _spans_since(
-    log: WatermarkLog, maker: str, newest: Entry, position: Position, earlier: _Spans | None
+    log: WatermarkLog, maker: Dataflow, newest: Entry, position: Position, earlier: _Spans | None
 ) -> tuple[LoadedSpan, ...] | None:
     """Return what was loaded after an entry; ``earlier`` is an answer of an earlier call."""
-    number, spans = position[0], dict[LoadedSpan, None]()
-    for entry in log.history(maker, _ALL):
+    (number, entry_id), spans = position, dict[LoadedSpan, None]()
+    oldest = newest.number
+    for entry in log.history(maker.name, _ALL):
         if entry.number > newest.number:
             continue
         if earlier is not None and (entry.number, entry.id) == (earlier.number, earlier.id):
             return tuple(dict.fromkeys((*spans, *earlier.spans)))
         if entry.number <= number:
             return tuple(spans) if [entry.number, entry.id] == position else None
-        if (loaded := _spans_of(log, entry)) is None:
+        if (loaded := windows_of(log, maker.name, entry)) is None:
             return None
-        spans |= dict.fromkeys(loaded)
-        if entry.previous <= number and entry.previous <= log.floor(maker):
-            return tuple(spans) if entry.previous == number else None
-    return tuple(spans) if position == NO_ENTRY and log.floor(maker) == 0 else None
+        spans |= dict.fromkeys(_changed(maker, loaded))
+        oldest = entry.previous
+    record = DeletedLoads.of(log, maker.name) if number else None
+    if oldest == number:  # the entry itself was deleted, or there was none
+        return None if record and record.rules_out(number, entry_id) else tuple(spans)
+    record = record or DeletedLoads.of(log, maker.name)
+    loaded_before = record.since(number, entry_id) if record and record.number >= oldest else None
+    if loaded_before is None:
+        return None
+    return tuple(spans | dict.fromkeys(_changed(maker, loaded_before)))
 
 
-def _spans_of(log: WatermarkLog, entry: Entry) -> list[LoadedSpan] | None:
-    """Return the windows that an entry has loaded; None if it does not tell."""
-    if entry.why in _EVERYTHING:
-        return None
-    if entry.why not in LOADS:
-        return []
-    if entry.kind != "window" or entry.file_list is None:
-        return None
-    works = list(loaded_units(log.get_list(entry.file_list, WORK_UNITS)))
-    spans = [
-        LoadedSpan(work.unit, work.start, work.end)
-        for work in works
-        if work.start is not None and work.end is not None
-    ]
-    return spans if len(spans) == len(works) else None
+def _changed(maker: Dataflow, windows: Iterable[LoadedWindow]) -> Iterator[LoadedSpan]:
+    """Yield the stretches whose rows may differ: the part of a window that was read.
+
+    If the start of its window is all that a row tells of its time, or nothing has checked where the rows of
+    a user's step lie, they may lie anywhere in the window.
+    """
+    has_step = maker.sql is not None or maker.transform is not None
+    is_unchecked = has_step and not maker.target.replace_by_watermark
+    whole = is_unchecked or maker.source.row_columns.window is None
+    for unit, start, lower, end in windows:
+        yield LoadedSpan(unit, start if whole else lower, end)

@@ -6,15 +6,28 @@ See docs/reference/windows.md, Target.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
+from partitions.instants import as_datetime
 from partitions.loads import Append, Load, Order, OrderByColumn, Replace, ReplaceAll, load_for_target
 from partitions.predicate import EVERYTHING, NOTHING, Predicate
+from partitions.sentinels import Watermark
 from partitions.window.slices import WindowSlice
+from partitions.window.state import WindowState
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
-from resources.kinds.contract.writing import KeepsStats, StatsReader, WatchesRows, WriteStats, Writing
+from resources.kinds.contract.writing import (
+    KeepsStats,
+    ReadsWhole,
+    StatsReader,
+    WatchesRows,
+    WriteStats,
+    Writing,
+)
 from resources.kinds.window.columns import WindowColumns
 from resources.kinds.window.work_unit_stats import observe
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
@@ -24,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
+class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats, ReadsWhole[WindowSlice]):
     """Loads of windows x units.
 
     Attributes:
@@ -62,6 +75,19 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats):
         """The order of rows: by the time column, else by the windows' starts."""
         name = self.window_columns.time
         return (OrderByColumn(name),) if name else ()
+
+    @override
+    def is_superseded(self, slice_: WindowSlice, watermark: Watermark) -> bool:
+        """Return whether a window that ends later than the slice's is loaded."""
+        highest = WindowState.of(watermark).highest
+        ends = [work.end for work in slice_.works if work.end is not None]
+        return highest is not None and bool(ends) and max(ends) < highest
+
+    @override
+    def start_of(self, slice_: WindowSlice) -> datetime | None:
+        """Return the start of the slice's last window; None without windows of time."""
+        starts = [work.start for work in slice_.works if work.start is not None]
+        return as_datetime(max(starts)) if starts else None
 
     def check_rows(self, rows: DataFrame) -> None:
         """Raise if the rows lack a window or unit column after the user's step."""

@@ -27,7 +27,8 @@ from partitions.loads import Replace
 from partitions.plan import pluralize
 from partitions.predicate import EVERYTHING, Among, Predicate
 from partitions.sentinels import serialise
-from partitions.target import DATAFLOW_COLUMN
+from partitions.table_names import TOMBSTONES
+from partitions.target import DATAFLOW_COLUMN, Target
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.appending import append_loaded, follow_up
@@ -40,6 +41,7 @@ from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
 from resources.loop.optional_columns import optional_columns
 from resources.loop.retention import check_rules, hold_back_rows
+from resources.loop.tombstones import without_buried
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Observer, Step
 from resources.platform.opener import Opener
@@ -107,7 +109,7 @@ def preview_promote(platform: Opener, dataflow: Dataflow, table: str) -> tuple[s
         *replay.describe_lost_rows(platform.with_intent_ended(dataflow, isolated.began)),
         f"then table {table} and its log are removed",
     ]
-    if dataflow.target.merge_keys:
+    if _replaces_keys(dataflow.target):
         keys = ", ".join(dataflow.target.merge_keys)
         lines.insert(
             1,
@@ -272,6 +274,8 @@ def _write(run: RunContext[Any], rows: _ReplayRows, intent: Intent, entry: Entry
     where = swap.where(rows.read(run))
     # The deletes of now: some may be younger than the replay.
     new_rows = _rows_to_insert(run, rows, where)
+    if TOMBSTONES in run.sides:
+        new_rows = without_buried(run, intent, new_rows, run.kind.writing.load(swap.slice, new_rows))
     new_rows = hold_back_rows(
         run, new_rows, entry, optional_columns(run, intent, None, new_rows), intent.number
     )
@@ -300,6 +304,11 @@ def _check_failed_write(run: RunContext[Any], intent: Intent, entry: Entry | Non
     raise TargetError(f"{failure}. Nothing is lost: promote it again") from error
 
 
+def _replaces_keys(target: Target) -> bool:
+    """Return whether the table has one row of a key; kept changes of a key are many."""
+    return bool(target.merge_keys) and not target.only_adds
+
+
 def _rows_to_insert(run: RunContext[Any], isolated: _ReplayRows, where: Predicate) -> DataFrame:
     """Return the replay's rows in the range, without keys that the live table holds outside of it."""
     from pyspark.sql import functions as F
@@ -308,7 +317,7 @@ def _rows_to_insert(run: RunContext[Any], isolated: _ReplayRows, where: Predicat
     rows = isolated.read(run, where).where(predicate_sql(where, SPARK))
     if target.shared and isolated.version is not None:
         rows = rows.withColumn(DATAFLOW_COLUMN, F.lit(run.name))
-    if not target.merge_keys or not run.table.exists():
+    if not _replaces_keys(target) or not run.table.exists():
         return rows
     live_rows = run.table.contents.read(spark, run.table.contents.newest_version())
     live_rows = live_rows.where(f"NOT coalesce({predicate_sql(where, SPARK)}, false)")

@@ -44,6 +44,16 @@ def without_chunks(isolated: IsolatedReplay) -> NeedsDecision:
     )
 
 
+def nothing_read(isolated: IsolatedReplay) -> NeedsDecision:
+    """Return the error if the replay has read none of its windows."""
+    return NeedsDecision(
+        f"dataflow {isolated.dataflow}: expected windows of {isolated.words} that the replay into {isolated.table} has read, found none: their units or windows were no longer"
+        " declared when it came to them. Drop the replay",
+        code="nothing_to_promote",
+        choices=(drop_command(isolated),),
+    )
+
+
 def range_loaded_again(isolated: IsolatedReplay, what: str) -> NeedsDecision:
     """Return the error if the live table may hold newer rows of the range."""
     return NeedsDecision(

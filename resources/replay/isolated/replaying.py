@@ -120,6 +120,7 @@ def replay_isolated(
             replay.reason(chunk),
             is_done=chunk not in remaining,
             on_finish=partial(note_done, log, isolated, number),
+            find_unread=replay.find_unread,
         )
         for number, chunk in enumerate(chunks_of(log, isolated))
     ]
@@ -197,6 +198,14 @@ def _check_load(dataflow: Dataflow) -> None:
         raise ConfigurationError(
             f"dataflow {name}: expected a load that replaces rows of a range, found scd2: a key's versions follow each other across ranges, so those of one range cannot be"
             " swapped. Replay in place, without --into: that adds the missing versions"
+        )
+    option = (
+        "missing_columns: keep" if target.keeps_missing_columns else "immutable" if target.immutable else ""
+    )
+    if option:
+        raise ConfigurationError(
+            f"dataflow {name}: expected a load whose rows depend on their range alone, found {option}: rows keep values"
+            " that earlier ranges have loaded, which an isolated table lacks. Replay in place, without --into"
         )
 
 

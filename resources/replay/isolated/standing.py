@@ -32,7 +32,7 @@ BAD_RECORDS_SUFFIX = "_bad_records"
 
 _MAX_OBJECTS = 1000
 
-_PARTS = {"path": "partitions", "window": "windows"}
+_PARTS = {"path": "partitions", "window": "windows", "offset": "commits"}
 
 
 class IsolatedReplay(StoredRecord):
@@ -124,7 +124,8 @@ class IsolatedReplay(StoredRecord):
 
     def loading_dataflow(self, dataflow: Dataflow) -> Dataflow:
         """Return the dataflow that loads the replay: the live one, with the replay's table, log and hold."""
-        target = dataflow.target.model_copy(update={"table": self.table, "shared": False})
+        changed = {"table": self.table, "shared": False, "keep_tombstones": None}
+        target = dataflow.target.model_copy(update=changed)
         return dataflow.model_copy(update={"name": self.log, "target": target})
 
 

@@ -8,7 +8,7 @@ from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.replay.isolated.refusals import table_changed
 from resources.replay.isolated.standing import IsolatedReplay
-from resources.tables.contract.appends import TellsAppends
+from resources.tables.contract.commit_log import TellsCommits
 from resources.tables.contract.commits import TableHead, Version
 from resources.tables.contract.table import Table
 
@@ -35,12 +35,11 @@ def check_unchanged(platform: Opener, dataflow: Dataflow, isolated: IsolatedRepl
 
 def _check_rows(table: Table, head: TableHead, since: Version) -> None:
     """Raise if another writer has added or changed rows since a version."""
-    if not isinstance(table, TellsAppends) or head.version in (None, since):
+    if not isinstance(table, TellsCommits) or head.version in (None, since):
         return  # a table whose log does not tell has no other writers: their files are in no version of it
     own_versions = {commit.version for commit in head.tagged_commits}
-    for appended in table.appends.since(table.appends.position_of(since)).versions:
-        if (appended.files or appended.changes) and table.appends.version_of(
-            appended.read_position
-        ) not in own_versions:
-            what = appended.changes or f"version {appended.version} adds rows"
-            raise NeedsDecision(f"another writer has changed it: {what}")
+    for commit in table.commits.since(table.commits.position_of(since)).commits:
+        if commit.kind == "nothing" or commit.deletes_for_good:
+            continue
+        if table.commits.version_of(commit.read_position) not in own_versions:
+            raise NeedsDecision(f"another writer has changed it: {commit.description}")

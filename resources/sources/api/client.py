@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 
 from partitions.api.document import DocumentError
 from partitions.api.paging import Position
-from partitions.api.requests import Request
+from partitions.api.requests import ApiRequest
 from partitions.api.values import as_json
 from partitions.errors import SourceError, SourceUnreachable
 from resources.background import in_background
@@ -54,7 +54,7 @@ class PageRequest(NamedTuple):
         is_past_end: whether the page comes after page ``number`` and is only inspected to prove the end.
     """
 
-    request: Request
+    request: ApiRequest
     position: Position
     number: int
     ignored_statuses: Collection[int] = ()
@@ -292,7 +292,7 @@ class ApiClient:
                 url = self._redirect_target(response, prepared.url or url, where)
                 page = page._replace(position=Position({}, url))
                 if response.status_code == 303:
-                    page = page._replace(request=Request("GET", page.request.path))
+                    page = page._replace(request=ApiRequest("GET", page.request.path))
         raise SourceError(
             f"{where}: expected an answer, found more than {_REDIRECTS} redirects. Set base_url or path to the "
             "address that answers",

@@ -13,7 +13,7 @@ from typing import Any
 from partitions.api.document import JsonRecord
 from partitions.api.field_names import FieldNames
 from partitions.api.query_halving import CannotHalve, Query
-from partitions.api.requests import Request
+from partitions.api.requests import ApiRequest
 from partitions.api.values import kind_of_values
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
@@ -218,12 +218,12 @@ class Fetcher:
         """Return whether a record with this value belongs to a part."""
         return query.column is None or query.contains(value, self._zone)
 
-    def label(self, request: Request) -> str:
+    def label(self, request: ApiRequest) -> str:
         """Return a request in words, for errors."""
         return f"API {request.method} {self._connection.redact_url(self._connection.url(request.path))}"
 
     def records(
-        self, client: ApiClient, request: Request, *, prefetches: bool = False
+        self, client: ApiClient, request: ApiRequest, *, prefetches: bool = False
     ) -> Iterator[LocatedRecord]:
         """Yield all records of a request.
 

@@ -17,7 +17,7 @@ from partitions.api.paging import (
     Position,
     RecordLimitReached,
 )
-from partitions.api.requests import Request
+from partitions.api.requests import ApiRequest
 from partitions.api.walk import PageWalk
 from partitions.errors import SourceError
 from partitions.sources import ApiSource
@@ -72,7 +72,7 @@ class _UnparsedPage(NamedTuple):
 
 
 def iterate_pages(
-    client: ApiClient, source: ApiSource, request: Request, *, prefetches: bool = False
+    client: ApiClient, source: ApiSource, request: ApiRequest, *, prefetches: bool = False
 ) -> Iterator[AnswerPage]:
     """Yield the pages of a request.
 
@@ -94,7 +94,9 @@ def iterate_pages(
 class _PageIterator:
     """The walk over the pages of one request, with the page that is prefetched meanwhile."""
 
-    def __init__(self, client: ApiClient, source: ApiSource, request: Request, *, prefetches: bool) -> None:
+    def __init__(
+        self, client: ApiClient, source: ApiSource, request: ApiRequest, *, prefetches: bool
+    ) -> None:
         self._client, self._source, self._request, self._prefetches = client, source, request, prefetches
         self._in_body = source.paging is not None and source.paging.location == "body"
         self._walk = PageWalk(

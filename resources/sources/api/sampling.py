@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from partitions.api.requests import Request
+from partitions.api.requests import ApiRequest
 from partitions.api.values import kind_of_values
 from partitions.errors import BadFile, SourceError
 from partitions.sources import ApiSource
@@ -33,7 +33,7 @@ class SchemaSample:
         """Use the given fetcher and reader of staged records."""
         self._source, self._staging, self._fetcher, self._rows = source, staging, fetcher, rows
 
-    def pin(self, spark: SparkSession, requests: Iterable[Request]) -> str | None:
+    def pin(self, spark: SparkSession, requests: Iterable[ApiRequest]) -> str | None:
         """Return the declared schema, or the inferred one of the first request with records.
 
         None if no request has records.
@@ -68,13 +68,13 @@ class SchemaSample:
                 f"{why}. Nothing was loaded: {self._rows.remedy(bad.code)}", code=bad.code
             ) from bad
 
-    def _sample(self, request: Request) -> list[LocatedRecord]:
+    def _sample(self, request: ApiRequest) -> list[LocatedRecord]:
         """Return the records of the first pages."""
         with self._fetcher.client() as client:
             return list(self.sample_records(client, request, self._fetcher.named_columns, _SAMPLE_PAGES))
 
     def sample_records(
-        self, client: ApiClient, request: Request, columns: Iterable[str], at_least: int
+        self, client: ApiClient, request: ApiRequest, columns: Iterable[str], at_least: int
     ) -> Iterator[LocatedRecord]:
         """Yield the records of the first pages; after them only records with a column's first value."""
         missing = set(columns)

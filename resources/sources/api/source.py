@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from partitions.api.calendar_ranges import split_range
 from partitions.api.query_halving import Query
-from partitions.api.requests import Request, request_for, requests_above, sample_request
+from partitions.api.requests import ApiRequest, request_for, requests_above, sample_request
 from partitions.api.values import kind_of_values
 from partitions.column.predicates import ColumnRange, ranges_of
 from partitions.column.source import SourceObservation
@@ -26,6 +26,7 @@ from partitions.errors import SourceError
 from partitions.loads import LackingColumn
 from partitions.predicate import Predicate, columns_of
 from partitions.sources import ApiSource
+from partitions.target import ABSENT_COLUMN
 from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from partitions.window.predicates import ExtentColumns, extents_predicate, split_disjoint
@@ -44,6 +45,7 @@ from resources.staging import Staging
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 T = TypeVar("T")
 
@@ -97,7 +99,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         """
         return self._sample.pin(spark, self._requests(extents[:_SAMPLE_REQUESTS]))
 
-    def _requests(self, extents: Sequence[Extent]) -> Iterator[Request]:
+    def _requests(self, extents: Sequence[Extent]) -> Iterator[ApiRequest]:
         return (request_for(self._source, extent, self._zone) for extent in split_disjoint(extents))
 
     @override
@@ -133,7 +135,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
             SourceError: the API refuses, does not answer, or sends an unexpected answer.
         """
         queries = self._queries_for(split_disjoint(extents), pinned)
-        return strict(self._staged.read(spark, queries, pinned), pinned_struct(pinned))
+        return strict(self._staged.read(spark, queries, pinned), self._columns(pinned))
 
     def numbered(self, spark: SparkSession, extents: Sequence[Extent], pinned: str) -> DataFrame:
         """Return the rows of extents of one unit each, with the extent's number in column ``NUMBER``.
@@ -143,9 +145,16 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         """
         from pyspark.sql.types import IntegerType, StructField, StructType
 
-        schema = pinned_struct(pinned)
-        more = StructType([*schema.fields, StructField(NUMBER, IntegerType())])
+        more = StructType([*self._columns(pinned).fields, StructField(NUMBER, IntegerType())])
         return strict(self._staged.read(spark, self._queries_for(extents, pinned), pinned), more)
+
+    def _columns(self, pinned: str) -> StructType:
+        """Return the columns of read rows: the pinned ones, and what a record lacks if the target asks for it."""
+        from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+        marks = [ABSENT_COLUMN] if self._dataflow.target.keeps_missing_columns else []
+        fields = [StructField(name, ArrayType(StringType())) for name in marks]
+        return StructType([*pinned_struct(pinned).fields, *fields])
 
     def _queries_for(self, extents: Sequence[Extent], pinned: str) -> list[tuple[Query, str]]:
         """Return a query for each extent, with the SQL condition of its rows."""
@@ -280,7 +289,7 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
                 exclusions = [f"NOT coalesce({clause}, false)" for clause in earlier]
                 queries.append((query, " AND ".join([f"({condition})", *exclusions])))
                 earlier.append(f"({condition})")
-        return strict(self._staged.read(spark, queries, pinned), pinned_struct(pinned))
+        return strict(self._staged.read(spark, queries, pinned), self._columns(pinned))
 
     def _queries_above(self, rows: Predicate) -> list[Query]:
         queries = requests_above(self._source, ranges_of(rows), self._zone)

@@ -14,6 +14,8 @@ from partitions.path.hive import folder_value, partition_columns
 from partitions.path.source import SourceFile
 from partitions.schema_merging import RESCUED_DATA
 from partitions.schema_policy import may_take_columns
+from partitions.target import ABSENT_COLUMN
+from resources.sources.files.absent_fields import fitting_mark
 from resources.sources.files.converting import convert_value, own_type
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.scan_groups import select_columns
@@ -92,6 +94,8 @@ class FilesReader:
             SchemaError: reason ``incompatible_schema``: a folder names a column that the pinned schema lacks.
             BadFile: the rows of a file cannot be read.
         """
+        from pyspark.sql import functions as F
+
         if self._format.rules.is_strict:
             self._check_folders(files, pinned)
         files_with_rows = [file for file in files if self._format.has_rows(file)]
@@ -102,7 +106,9 @@ class FilesReader:
         ]
         if not frames:
             empty = spark.createDataFrame([], pinned.struct)
-            return empty.select("*", *[text_column(None).alias(name) for name in self._added_names(origin)])
+            added = [text_column(None).alias(name) for name in self._added_names(origin)]
+            marks = [F.array().cast("array<string>").alias(name) for name in self._mark_names]
+            return empty.select("*", *added, *marks)
         result = frames[0]
         for frame in frames[1:]:
             result = result.unionByName(frame)
@@ -110,12 +116,18 @@ class FilesReader:
 
     def columns(self, pinned: PinnedSchema, *, origin: bool) -> StructType | None:
         """Return the columns of the rows that :meth:`read` returns; None if Spark changes their types."""
-        from pyspark.sql.types import StringType, StructField, StructType
+        from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
         if has_fixed_texts(pinned.struct):
             return None
         added = [StructField(name, StringType()) for name in self._added_names(origin)]
-        return StructType([*plain(pinned.struct).fields, *added])
+        marks = [StructField(name, ArrayType(StringType())) for name in self._mark_names]
+        return StructType([*plain(pinned.struct).fields, *added, *marks])
+
+    @property
+    def _mark_names(self) -> list[str]:
+        """Return the name of the column that says what a record lacks, if rows have it."""
+        return [ABSENT_COLUMN] if self._format.rules.marks_absent else []
 
     def _added_names(self, origin: bool) -> list[str]:
         """Return the names of the text columns that reading adds behind the pinned columns."""
@@ -178,8 +190,8 @@ class FilesReader:
         from pyspark.sql import functions as F
         from pyspark.sql.types import StringType, StructField, StructType
 
-        if self._format.rules.rescues:
-            return self._load_rescued(spark, scanner, key, files, pinned, origin)
+        if self._format.rules.rescues or self._format.rules.marks_absent:
+            return self._load_from_texts(spark, scanner, key, files, pinned, origin)
         data = select_columns(pinned.struct if key.schema is None else key.schema, key.record_columns)
         path, values = _path_and_folders(scanner, key, files)
         root = scanner.place.spark_url
@@ -195,7 +207,7 @@ class FilesReader:
             scan = self._format.scan_rows(spark, files, data, scanner)
         return _select_columns(scan, pinned, data, [path.alias(SOURCE_FILE)] if origin else [], values)
 
-    def _load_rescued(
+    def _load_from_texts(
         self,
         spark: SparkSession,
         scanner: Scanner,
@@ -204,9 +216,10 @@ class FilesReader:
         pinned: PinnedSchema,
         origin: bool,
     ) -> DataFrame:
-        """Read the files of one group with ``_rescued_data``.
+        """Read the files of one group with ``_rescued_data``, or with what each record lacks, or both.
 
-        That also holds the values of folders that are no columns.
+        ``_rescued_data`` also holds the values of folders that are no columns. Without it a value that does
+        not fit fails: checks have found none.
         """
         from pyspark.sql import functions as F
 
@@ -223,7 +236,15 @@ class FilesReader:
             name: values[name.lower()] for name in key.folders if name.lower() not in pinned_names
         }
         rescued = add_folders(F.col(RESCUED_DATA), other_folders).alias(RESCUED_DATA)
-        extra_columns = [rescued, *([path.alias(SOURCE_FILE)] if origin else [])]
+        rules = self._format.rules
+        extra_columns = [
+            *([rescued] if rules.rescues else []),
+            *([path.alias(SOURCE_FILE)] if origin else []),
+            *[
+                (F.col(name) if rules.rescues else fitting_mark(data.names)).alias(name)
+                for name in self._mark_names
+            ],
+        ]
         return _select_columns(rows, pinned, data, extra_columns, values)
 
     def _check_folders(self, files: Sequence[SourceFile], pinned: PinnedSchema) -> None:

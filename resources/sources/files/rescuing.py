@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from partitions.records.conversions import WIDE_RANGE_TYPES
 from partitions.records.forms import TextOptions
 from partitions.schema_merging import RESCUED_DATA
+from partitions.target import ABSENT_COLUMN
+from resources.sources.files.absent_fields import absent_names
 from resources.sources.files.converting import lies_within_years
-from resources.sources.files.exact_texts import is_exact
+from resources.sources.files.exact_members import exact_part, fits_exactly, is_null
 from resources.sources.files.paths import is_value_of_folder
 from resources.sources.files.text_lines import TEXT
 from resources.sources.files.type_conversion import holds_type
 from resources.sources.files.written_members import written_members
-from resources.sql import all_of, any_of, quoted
+from resources.sql import any_of, quoted
 from resources.tables.row_columns import as_type
 
 if TYPE_CHECKING:
@@ -25,13 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![\s\S])"
-
-_SECONDS = r"^-?+[0-9]{1,11}(?![\s\S])"
-"""Seconds since 1970, as JSON may write a time."""
-
-_TEXT = r'"(?:[^"\\]|\\.)*+"'
-_WRITTEN_ANEW = r"[0-9][.eE]|(?<![0-9])0(?![0-9])"
-"""Numbers in Spark's spelling whose original may differ, such as ``1.50``, ``1e3`` or ``-0``."""
 
 _EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -100,7 +95,12 @@ def rescued_columns(
 
 
 def rescued_records(
-    texts: DataFrame, data: StructType, folders: Sequence[FolderValue], options: Mapping[str, str]
+    texts: DataFrame,
+    data: StructType,
+    folders: Sequence[FolderValue],
+    options: Mapping[str, str],
+    *,
+    marks_absent: bool = False,
 ) -> DataFrame:
     """Return the pinned columns of JSON records, and ``_rescued_data`` with the values that do not fit.
 
@@ -111,6 +111,7 @@ def rescued_records(
         data: the pinned columns.
         folders: the pinned columns that folders give.
         options: the reader's options.
+        marks_absent: whether rows also get ``ABSENT_COLUMN``, with the columns that their record lacks.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructType
@@ -133,18 +134,22 @@ def rescued_records(
     reading = TextOptions.of(options)
     rescued = _misfits_as_written(data, folders, members, written, reading)
     columns = [
-        _exact_part(members, _parsed_value(name, data_type), name, data_type, reading).alias(name)
+        exact_part(members, _parsed_value(name, data_type), name, data_type, reading).alias(name)
         for name, data_type in data_types.items()
         if not isinstance(data_type, StringType)
     ]
     columns += [
         _text_as_written(
-            F.try_element_at(members, F.lit(name)), _field_of(F.col("parsed"), name), name, written
+            F.try_element_at(members, F.lit(name)), F.col("parsed").getField(name), name, written
         ).alias(name)
         for name, data_type in data_types.items()
         if isinstance(data_type, StringType)
     ]
-    return parsed.select(*columns, rescued.alias(RESCUED_DATA)).select(*map(quoted, data_types), RESCUED_DATA)
+    added = {RESCUED_DATA: rescued}
+    if marks_absent:
+        added[ABSENT_COLUMN] = absent_names(members, data.names)
+    rows = parsed.select(*columns, *[column.alias(name) for name, column in added.items()])
+    return rows.select(*map(quoted, data_types), *added)
 
 
 def _readable(field: StructField) -> StructField:
@@ -176,7 +181,7 @@ def _parsed_value(name: str, data_type: DataType) -> Column:
     """Return the value of a column that was read with :func:`_readable`; NULL if it does not fit the type."""
     from pyspark.sql import functions as F
 
-    return _with_binary(_field_of(F.col("parsed"), name), data_type)
+    return _with_binary(F.col("parsed").getField(name), data_type)
 
 
 def _with_binary(value: Column, data_type: DataType) -> Column:
@@ -191,7 +196,7 @@ def _with_binary(value: Column, data_type: DataType) -> Column:
             return F.when(value.rlike(_BASE64), F.unbase64(value))
         case StructType():
             fields = [
-                _with_binary(_field_of(value, field.name), field.dataType).alias(field.name)
+                _with_binary(value.getField(field.name), field.dataType).alias(field.name)
                 for field in data_type.fields
             ]
             return F.when(value.isNotNull(), F.struct(*fields))
@@ -221,7 +226,7 @@ def _misfits_as_written(
     names = [*data.names, *(folder.field.name for folder in folders)]
 
     def fits(value: Column, field: StructField) -> Column:
-        return _fits(value, _parsed_value(field.name, field.dataType), field.dataType, reading)
+        return fits_exactly(value, _parsed_value(field.name, field.dataType), field.dataType, reading)
 
     def is_misfit(name: Column) -> Column:
         value = F.try_element_at(members, name)
@@ -234,7 +239,7 @@ def _misfits_as_written(
             )
             for field, text in folders
         ]
-        return ~_is_null(value) & (~name.isin(*names) | any_of([*ill_fitting, *contradicting]))
+        return ~is_null(value) & (~name.isin(*names) | any_of([*ill_fitting, *contradicting]))
 
     misfits = F.filter(written, lambda member: is_misfit(member["name"]))
     as_members = F.transform(misfits, lambda member: F.concat(member["quoted"], F.lit(":"), member["text"]))
@@ -278,7 +283,7 @@ def _text_as_written(value: Column, parsed: Column, name: str, written: Column) 
     own = F.filter(written, lambda member: member["name"] == name)
     letters = F.try_element_at(F.transform(own, lambda member: member["text"]), F.lit(1))
     is_text = F.schema_of_variant(value) == "STRING"
-    return F.when(~_is_null(value), F.when(is_text, parsed).otherwise(letters))
+    return F.when(~is_null(value), F.when(is_text, parsed).otherwise(letters))
 
 
 def _as_json(values: list[tuple[str, Column]]) -> Column:
@@ -289,104 +294,3 @@ def _as_json(values: list[tuple[str, Column]]) -> Column:
         return F.lit(None).cast("string")
     has_any = any_of([value.isNotNull() for _, value in values])
     return F.when(has_any, F.to_json(F.struct(*[value.alias(name) for name, value in values]), _EXACT_TIMES))
-
-
-def _exact_part(
-    members: Column, parsed: Column, name: str, data_type: DataType, reading: TextOptions
-) -> Column:
-    """Return the value of a pinned column; NULL if Spark has cut or rounded it, or a part of it."""
-    from pyspark.sql import functions as F
-
-    return F.when(_fits(F.try_element_at(members, F.lit(name)), parsed, data_type, reading), parsed)
-
-
-def _fits(value: Column, parsed: Column, data_type: DataType, reading: TextOptions) -> Column:
-    """Return whether a parsed value holds all of its variant."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, MapType, StructType
-
-    if isinstance(data_type, StructType):
-        members = F.try_variant_get(value, "$", "map<string,variant>")
-        names = [field.name for field in data_type.fields]
-        no_others = (
-            F.size(F.map_filter(members, lambda name, member: ~name.isin(*names) & ~_is_null(member))) == 0
-        )
-        inner = [
-            _fits_within(
-                F.try_element_at(members, F.lit(field.name)),
-                _field_of(parsed, field.name),
-                field.dataType,
-                reading,
-            )
-            for field in data_type.fields
-        ]
-        all_fit = all_of([F.coalesce(no_others, F.lit(False)), *inner])
-        return _is_null(value) | (parsed.isNotNull() & all_fit)
-    if isinstance(data_type, ArrayType):
-        items = F.try_variant_get(value, "$", "array<variant>")
-        items_fit = F.zip_with(
-            items, parsed, lambda own, read: _fits_within(own, read, data_type.elementType, reading)
-        )
-        all_items_fit = F.forall(items_fit, lambda fits: fits)
-        return _is_null(value) | (parsed.isNotNull() & F.coalesce(all_items_fit, F.lit(False)))
-    if isinstance(data_type, MapType):
-        members = F.try_variant_get(value, "$", "map<string,variant>")
-        all_items_fit = F.forall(
-            F.map_keys(members),
-            lambda key: _fits_within(
-                F.try_element_at(members, key), F.try_element_at(parsed, key), data_type.valueType, reading
-            ),
-        )
-        return _is_null(value) | (parsed.isNotNull() & F.coalesce(all_items_fit, F.lit(False)))
-    return _is_null(value) | (parsed.isNotNull() & _is_exact_value(value, data_type, reading))
-
-
-def _fits_within(value: Column, parsed: Column, data_type: DataType, reading: TextOptions) -> Column:
-    """Return whether a parsed value inside another one holds all of its variant.
-
-    A number that becomes text must keep its spelling.
-    """
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import StringType
-
-    if not isinstance(data_type, StringType):
-        return _fits(value, parsed, data_type, reading)
-    beside_texts = F.regexp_replace(parsed, _TEXT, "")
-    is_text = F.schema_of_variant(value) == "STRING"
-    return _is_null(value) | is_text | ~F.coalesce(beside_texts.rlike(_WRITTEN_ANEW), F.lit(True))
-
-
-def _is_exact_value(value: Column, data_type: DataType, reading: TextOptions) -> Column:
-    """Return whether the column's type holds a value exactly; Spark has already told numbers from texts."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.types import (
-        BinaryType,
-        DateType,
-        DecimalType,
-        FractionalType,
-        TimestampNTZType,
-        TimestampType,
-    )
-
-    if isinstance(data_type, BinaryType):
-        return F.schema_of_variant(value) == "STRING"
-    if not isinstance(data_type, DateType | FractionalType | TimestampNTZType | TimestampType):
-        return F.lit(True)
-    text = F.try_variant_get(value, "$", "string")
-    exact = is_exact(text, data_type.jsonValue(), reading)
-    if isinstance(data_type, DecimalType):  # a variant has no more digits of such a number than a double
-        exact = exact & (F.schema_of_variant(value) != "DOUBLE")
-    if isinstance(data_type, TimestampType):
-        exact = exact | text.rlike(_SECONDS)
-    return F.coalesce(exact, F.lit(False))
-
-
-def _field_of(struct: Column, name: str) -> Column:
-    return struct.getField(name)
-
-
-def _is_null(value: Column) -> Column:
-    """Return whether a value is missing or JSON's null."""
-    from pyspark.sql import functions as F
-
-    return value.isNull() | F.coalesce(F.is_variant_null(value), F.lit(True))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -19,6 +20,7 @@ from partitions.path.source import SourceFile
 from partitions.records.first_types import (
     FirstTypes,
     UnclearColumns,
+    merge_first_types,
     types_of_csv,
     types_of_document,
     types_of_lines,
@@ -48,6 +50,9 @@ _HEAD = 256 * 1024
 
 _MAX_INSPECTED = 20
 """The most files of a dataset that are tried until one can be read."""
+
+_MAX_SAMPLED = 4
+"""The most further files that widen the types of the first one."""
 
 _FEWEST_LINES = 2
 """The fewest lines of a CSV file: a header and a record."""
@@ -102,9 +107,10 @@ class Dataset:
         elements: XML: how often each element stands inside the root at the beginning of the first file.
         sheets: Excel: the names of the sheets that the first file shows.
         sheet: Excel: the first sheet with a header and a row below it; None if there is none.
-        columns: names and types from the beginning of the first file; none if files carry their types.
+        columns: names and types from the beginnings of the first and some further files; none if files
+            carry their types.
         valueless: the columns without a value there, and so without a type.
-        empty_texts: CSV: the columns without a value there, which the first run would pin as text.
+        empty_texts: CSV: the columns without a value in the first file, which the first run would pin as text.
         codes: the text columns whose values only look like numbers, such as `007`.
         commas: the columns of numbers with a decimal comma; they are text until a locale is declared.
         days: the columns of dates that begin with the day, `28.12.2024`; they are text, too.
@@ -152,11 +158,15 @@ class Survey:
 
 @dataclass(frozen=True)
 class _Beginning:
-    """The content that the beginning of one file shows, and the fault that ends it."""
+    """The content that the beginning of one file shows, and the fault that ends it.
+
+    ``own_types`` are those of this file alone, if others have widened its ``types``.
+    """
 
     form: str
     options: Mapping[str, Option] = field(default_factory=dict)
     types: FirstTypes = field(default_factory=lambda: FirstTypes(()))
+    own_types: FirstTypes | None = None
     elements: Mapping[str, int] = field(default_factory=dict)
     sheets: Sequence[str] = ()
     sheet: str | None = None
@@ -235,7 +245,7 @@ def _survey_dataset(
         dated=[name for name in names if looks_like_a_date(folder_value(path, name) for path in chosen)],
         unsorted=examine(chosen).findings,
         valueless=beginning.types.valueless,
-        empty_texts=_columns_matching(beginning.types, lambda texts: not texts)
+        empty_texts=_columns_matching(beginning.own_types or beginning.types, lambda texts: not texts)
         if beginning.form == "csv"
         else (),
         unread=unread,
@@ -253,7 +263,8 @@ def _find_readable(
     for path, file in islice(files.items(), _MAX_INSPECTED):
         beginning = _inspect(place, form, file.path, is_json=is_json)
         if beginning.fault is None:
-            return beginning, unread
+            others = [other.path for other in files.values() if other.path != file.path]
+            return _with_types_of_others(place, form, beginning, others, is_json=is_json), unread
         beginnings.append(beginning)
         unread.append(UnreadableFile(path, str(beginning.fault), beginning.fault.effect))
     filled = [
@@ -262,6 +273,30 @@ def _find_readable(
         if beginning.fault is not None and beginning.fault.effect != "empty"
     ]
     return next(iter([*filled, *beginnings])), unread
+
+
+def _with_types_of_others(
+    place: Place, form: str, beginning: _Beginning, paths: Sequence[str], *, is_json: bool
+) -> _Beginning:
+    """Widen the types of a beginning by those of other files of its form, evenly spread over all.
+
+    A file that cannot be read, or has other options, is left to the first run.
+    """
+    if not beginning.types.columns or not paths:
+        return beginning
+    count = min(_MAX_SAMPLED, len(paths))
+    sampled = [paths[round(number * (len(paths) - 1) / max(1, count - 1))] for number in range(count)]
+    inspected = [_inspect(place, form, path, is_json=is_json) for path in dict.fromkeys(sampled)]
+    alike = [
+        other.types
+        for other in inspected
+        if other.fault is None and (other.form, other.options) == (beginning.form, beginning.options)
+    ]
+    with suppress(UnclearColumns):
+        return replace(
+            beginning, types=merge_first_types([beginning.types, *alike]), own_types=beginning.types
+        )
+    return beginning
 
 
 def _inspect(place: Place, form: str, path: str, *, is_json: bool) -> _Beginning:

@@ -14,6 +14,7 @@ from partitions.errors import BadFile
 from partitions.path.bad_files import FILE_VANISHED
 from partitions.sources.formats import ExcelOptions
 from resources.connections.places import Place
+from resources.drivers import require_driver
 from resources.listing.failures import store_failures
 from resources.sources.files.cells import Cell, as_text, is_blank
 from resources.sources.files.sheet_xml import read_notes
@@ -151,6 +152,7 @@ def _open_workbook(content: bytes, path: str) -> CalamineWorkbook:
 @contextmanager
 def _translated_errors(path: str) -> Iterator[None]:
     """Translate errors of the workbook reader to BadFile."""
+    require_driver("python_calamine")
     from python_calamine import CalamineError, PasswordError
 
     try:

@@ -18,6 +18,7 @@ from partitions.unit_values import ValueType
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Dialect
+from resources.drivers import require_driver
 from resources.sources.jdbc.failures import error_of
 from resources.sources.jdbc.postgresql_types import postgresql_types
 
@@ -108,11 +109,13 @@ class Client:
         dialect: the database's dialect.
         ask: runs a query and returns its rows; instants are aware and in UTC.
         describe: runs a query and returns its columns.
+        stream: runs a query and yields its rows as the server sends them. No other query runs meanwhile.
     """
 
     dialect: Dialect
     ask: Callable[[str], Sequence[tuple[Any, ...]]]
     describe: Callable[[str], Sequence[CursorColumn]]
+    stream: Callable[[str], Iterator[tuple[Any, ...]]]
 
     def value(self, query: str) -> Any:
         """Return the only value of the only row; None if there is no row."""
@@ -123,6 +126,22 @@ class Client:
         """Return the database's clock, aware."""
         now: datetime = self.value(self.dialect.clock)
         return now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
+
+
+class SqlSnapshot(NamedTuple):
+    """A relation of a database, as of one moment.
+
+    Attributes:
+        database: open connection.
+        relation: table or query, as SQL after FROM.
+        types: type of each column.
+        now: the database's clock, aware.
+    """
+
+    database: Client
+    relation: str
+    types: Mapping[str, ColumnType]
+    now: datetime
 
 
 @contextmanager
@@ -149,6 +168,7 @@ def is_unknown_column(error: Exception) -> bool:
 
 @contextmanager
 def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client]:
+    require_driver("psycopg")
     import psycopg
 
     settings: dict[str, Any] = dict(connection.libpq)
@@ -174,7 +194,11 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
                     for column, type_ in zip(cursor.description, types, strict=True)
                 ]
 
-            yield Client(DIALECTS[connection.system], ask, describe)
+            def stream(query: str) -> Iterator[tuple[Any, ...]]:
+                with driver_connection.cursor() as cursor:
+                    yield from cursor.stream(query.encode())
+
+            yield Client(DIALECTS[connection.system], ask, describe, stream)
     except psycopg.Error as error:
         # With several servers each has its own line; the text may quote the address.
         raise error_of(str(error) or type(error).__name__, connection) from None
@@ -182,7 +206,9 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
 
 @contextmanager
 def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client]:
+    require_driver("pymysql")
     import pymysql
+    import pymysql.cursors
 
     driver_connection = _first_server(connection, timeout)
     try:
@@ -225,7 +251,12 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
                     for field in cursor._result.fields
                 ]
 
-            yield Client(DIALECTS[connection.system], ask, describe)
+            def stream(query: str) -> Iterator[tuple[Any, ...]]:
+                with driver_connection.cursor(pymysql.cursors.SSCursor) as unbuffered:
+                    unbuffered.execute(query)
+                    yield from unbuffered
+
+            yield Client(DIALECTS[connection.system], ask, describe, stream)
     except pymysql.Error as error:
         raise _driver_error(error, connection) from None
 
@@ -265,6 +296,7 @@ def _mysql_column(field: Any) -> CursorColumn:
 
 def _first_server(connection: JdbcConnection, timeout: float | None) -> Any:
     """Return a connection to the first server that answers."""
+    require_driver("pymysql")
     import pymysql
 
     servers, settings = connection.mysql

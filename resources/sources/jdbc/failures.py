@@ -116,7 +116,7 @@ def error_of(driver_text: str, connection: JdbcConnection) -> SourceError:
     reason = _QUOTED.sub("''", driver_text.partition("\nLINE ")[0])  # behind it PostgreSQL quotes the query
     if _CREDENTIALS.search(reason):
         return SourceError(
-            f"database {connection}: expected access, found: {line}. Correct user and password of its connection in platform.yaml"
+            f"database {connection}: expected access, found: {line}. Correct user and password of its connection, where the project's settings take them from"
         )
     if _INTERRUPTED.search(reason):
         return SourceInterrupted(

@@ -22,13 +22,14 @@ from partitions.window.extent import Extent
 from partitions.window.predicates import ExtentColumns, split_disjoint
 from resources.connections.jdbc import JdbcConnection
 from resources.dialects import DIALECTS
-from resources.sources.jdbc.client import Client, client
+from resources.sources.jdbc.client import Client, SqlSnapshot, client
 from resources.sources.jdbc.failures import is_time_limit, source_error
 from resources.sources.jdbc.index_cuts import WALKED_ROWS, cut_along_index
 from resources.sources.jdbc.loading import JdbcLoader
 from resources.sources.jdbc.observing import observe_columns
 from resources.sources.jdbc.parallel_reads import MAX_STEPS, parallel_parts
 from resources.sources.jdbc.questions import Questions
+from resources.sources.jdbc.relation import Relation
 from resources.sources.jdbc.row_queries import RowQueries
 from resources.sources.jdbc.undecodable import find_undecodable, is_undecodable, undecodable_text
 from resources.sources.jdbc.units import distinct_rows, requested_unit_texts
@@ -224,6 +225,14 @@ class JdbcRows(PinsColumns):
         rows = strict(self._read(loaded, types), schema, list(types))
         # The run has compared the columns already, and a look has queried the database with the same bounds.
         return rows if has_fixed_texts(schema) else with_cached_columns(rows, plain(schema))
+
+    @contextmanager
+    def sql_snapshot(self) -> Iterator[SqlSnapshot]:
+        """Yield a connection whose queries all see one moment; a query of them reads the relation once."""
+        with client(self._connection) as database:
+            types = readable_types(database.describe(self._questions.columns()), self._source.label)
+            relation = Relation(self._definition, database.dialect, self._zone).whole()
+            yield SqlSnapshot(database, relation, types, database.clock())
 
     def failure(self, error: Exception) -> SourceError | None:
         """Return the SourceError for a failed write of a read frame; None if the database is not the cause."""

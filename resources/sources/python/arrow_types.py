@@ -25,12 +25,14 @@ def column_type(source_type: pa.DataType) -> pa.DataType | None:
 
     if pa.types.is_null(source_type):
         return None
-    if pa.types.is_dictionary(source_type):
+    if pa.types.is_dictionary(source_type) or pa.types.is_run_end_encoded(source_type):
         return column_type(source_type.value_type)
     if pa.types.is_map(source_type):
         key, item = column_type(source_type.key_type), column_type(source_type.item_type)
         return None if key is None or item is None else pa.map_(key, item)
     if pa.types.is_struct(source_type):
+        if not source_type.num_fields:
+            raise TypeError("objects without fields, which no column holds: leave the column out")
         fields = [(field.name, column_type(field.type)) for field in source_type]
         return None if any(arrow_type is None for _, arrow_type in fields) else pa.struct(fields)
     if pa.types.is_nested(source_type):
@@ -42,7 +44,8 @@ def column_type(source_type: pa.DataType) -> pa.DataType | None:
     if (family := family_of(source_type)) in plain:
         return plain[family]
     if pa.types.is_decimal(source_type):
-        return pa.decimal128(min(source_type.precision, 38), min(source_type.scale, 38))
+        digits = source_type.precision - min(source_type.scale, 0)
+        return pa.decimal128(min(digits, 38), min(max(source_type.scale, 0), 38))
     if pa.types.is_float16(source_type):
         return pa.float32()
     if pa.types.is_boolean(source_type) or is_number(source_type):

@@ -6,6 +6,7 @@ See docs/reference/python-functions.md, What it yields.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
@@ -62,8 +63,17 @@ def raw_batches(yielded: Any) -> Iterator[Raw]:
         yield rows
 
 
-def inferred_schema(batches: Sequence[Raw]) -> pa.Schema:
+def inferred_schema(
+    batches: Sequence[Raw],
+    known_types: Mapping[str, pa.DataType] = MappingProxyType({}),
+    remedy: str = "Declare source.schema",
+) -> pa.Schema:
     """Return the common schema of some batches.
+
+    Args:
+        batches: the batches.
+        known_types: the types of columns without a value, by their names in lower case.
+        remedy: what to do about rows without a schema, for an error.
 
     Raises:
         InvalidYield: they have none, or the type of a column is unknown.
@@ -74,17 +84,17 @@ def inferred_schema(batches: Sequence[Raw]) -> pa.Schema:
         tables = [_inferred(batch) for batch in batches]
         schema = pa.unify_schemas([table.schema for table in tables], promote_options="permissive")
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
-        raise InvalidYield(f"expected rows of one schema, found {error}. Declare source.schema") from None
+        raise InvalidYield(f"expected rows of one schema, found {error}. {remedy}") from None
     spellings: dict[str, str] = {}
     for field in schema:
         if (earlier_name := spellings.setdefault(field.name.casefold(), field.name)) != field.name:
             raise InvalidYield(
                 f"expected columns whose names differ in more than upper and lower case, found {earlier_name} and {field.name}"
             )
-    return pa.schema([(field.name, _inferred_type(field)) for field in schema])
+    return pa.schema([(field.name, _inferred_type(field, known_types, remedy)) for field in schema])
 
 
-def _inferred_type(field: pa.Field) -> pa.DataType:
+def _inferred_type(field: pa.Field, known_types: Mapping[str, pa.DataType], remedy: str) -> pa.DataType:
     """Return the type that a column gets from the first rows.
 
     Raises:
@@ -95,9 +105,10 @@ def _inferred_type(field: pa.Field) -> pa.DataType:
     except TypeError as error:
         raise InvalidYield(f"expected values that a table can hold, found {field.name}: {error}") from None
     if data_type is None:
+        data_type = known_types.get(field.name.casefold())
+    if data_type is None:
         raise InvalidYield(
-            f"expected a value of {field.name} among the first rows, found none, so its type is unknown. Declare "
-            "source.schema"
+            f"expected a value of {field.name} among the first rows, found none, so its type is unknown. {remedy}"
         )
     return data_type
 
@@ -251,34 +262,69 @@ def _arrow(yielded: Any) -> pa.Table | None:
 
         if isinstance(yielded, pd.DataFrame):
             try:
-                return _with_wide_decimals(_of_frame(yielded))
+                return _of_frame(yielded)
             except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
                 raise InvalidYield(
                     f"expected a frame whose columns hold values of one type each, found {error}"
                 ) from None
-    # Frames of Polars and others, which hand over their columns in Arrow's form.
-    return pa.table(yielded) if hasattr(yielded, "__arrow_c_stream__") else None
+    if not hasattr(yielded, "__arrow_c_stream__"):
+        return None
+    try:  # frames of Polars and others, which hand over their columns in Arrow's form
+        return pa.table(yielded)
+    except pa.ArrowException as error:
+        raise InvalidYield(
+            f"expected a frame whose columns Arrow can hold, found one that it cannot: {error}"
+        ) from None
 
 
 def _of_frame(frame: Any) -> pa.Table:
     """Return a pandas frame as an Arrow table; in columns of objects NaN means NULL."""
+    import pandas as pd
     import pyarrow as pa
 
-    typed_columns = frame.loc[:, [data_type.kind != "O" for data_type in frame.dtypes]]
+    frame = _with_index(frame)
+    has_objects = [kind.kind == "O" and not isinstance(kind, pd.ArrowDtype) for kind in frame.dtypes]
+    typed_columns = frame.loc[:, [not objects for objects in has_objects]]
     table = pa.Table.from_pandas(typed_columns, preserve_index=False)
     if table.num_columns == frame.shape[1]:
         return table
     columns, arrays = iter(table.columns), list[Any]()
-    for number, data_type in enumerate(frame.dtypes):
-        if data_type.kind == "O":
+    for number, objects in enumerate(has_objects):
+        if objects:
             values = [
                 None if isinstance(value, float) and value != value else value
                 for value in frame.iloc[:, number]
             ]
-            arrays.append(own_array(values, None))
+            array = own_array(values, None)
+            arrays.append(array.cast(_widen_decimals(array.type)))
         else:
             arrays.append(next(columns))
     return pa.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
+
+
+def _with_index(frame: Any) -> Any:
+    """Return a frame with the named levels of its index as columns.
+
+    An index without a name that numbers the rows is left out.
+
+    Raises:
+        ValueError: the index has other values without a name, or the name of a column with other values.
+    """
+    index, named = frame.index, []
+    for number, name in enumerate(index.names):
+        values = index.get_level_values(number)
+        if name is None and len(values) and values.dtype.kind not in "iu":
+            raise ValueError(
+                f"an index without a name, with values such as {values[0]}. Make it a column with "
+                "rename_axis('NAME').reset_index(), or leave it out with reset_index(drop=True)"
+            )
+        if name in frame.columns and not values.equals(type(values)(frame[name])):
+            raise ValueError(
+                f"an index and a column of the name {name}, with other values. Rename one of them"
+            )
+        if name is not None and name not in frame.columns:
+            named.append(number)
+    return frame.reset_index(level=named) if named else frame
 
 
 def _rows(yielded: Any) -> list[Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from partitions.sources import PythonSource
 from partitions.unit_values import ValueType
 from partitions.window.extent import Extent
 from resources.sources.python.call import FunctionCaller
-from resources.sources.python.request import RowRequest
+from resources.sources.python.request import Request
 
 
 class BoundedRequests:
@@ -30,7 +30,7 @@ class BoundedRequests:
         """
         self._caller, self._source, self._zone = caller, source, zone
 
-    def within(self, extent: Extent, kind: ValueType | None = None) -> RowRequest:
+    def within(self, extent: Extent, kind: ValueType | None = None) -> Request:
         """Return the request for an extent, with ends that include all rows of its window column."""
         (unit,) = extent.units
         covering_bounds = enclosing_instants(extent.lower, extent.upper, kind, self._zone)
@@ -40,7 +40,7 @@ class BoundedRequests:
             ends[0] = self._first_pass(ends[0]).astimezone(self._zone)
         return self._caller.request(start=ends[0], end=ends[1], unit=dict(unit))
 
-    def above(self, rows: Predicate) -> RowRequest:
+    def above(self, rows: Predicate) -> Request:
         """Return the request for rows above bounds.
 
         A time without zone counts as the second pass of a repeated hour, so both passes are requested.

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from partitions.errors import SchemaError, SourceError, SourceUnreachable, StrandlineError, shorten_to_line
 from partitions.sources import PythonSource
 from resources.sources.python.batches import InvalidYield, Raw, raw_batches
-from resources.sources.python.request import RowRequest
+from resources.sources.python.request import Request
 from resources.user_functions import USERS_ERRORS, UserCode, user_error_line, user_function
 
 _TRANSIENT_ERRORS = (ConnectionError, TimeoutError)
@@ -25,12 +25,12 @@ class FunctionCaller:
         """Use a definition; nothing is imported before the first call."""
         self._dataflow, self._source, self._code = dataflow, source, code
 
-    def request(self, **bounds: Any) -> RowRequest:
+    def request(self, **bounds: Any) -> Request:
         """Return a request with these bounds, and the definition's params and connection."""
         params = {name: _tuple_to_list(value) for name, value in self._source.params.items()}
-        return RowRequest(self._dataflow, params=params, connection=dict(self._code.settings), **bounds)
+        return Request(self._dataflow, params=params, connection=dict(self._code.settings), **bounds)
 
-    def batches(self, request: RowRequest) -> Generator[Raw]:
+    def batches(self, request: Request) -> Generator[Raw]:
         """Yield the batches of the function.
 
         Raises:
@@ -45,7 +45,7 @@ class FunctionCaller:
         except USERS_ERRORS as error:
             self._fail(error, self._source.function, request)
 
-    def highest(self, request: RowRequest, column: str) -> Any:
+    def highest(self, request: Request, column: str) -> Any:
         """Return the result of the function ``highest``.
 
         Raises:
@@ -58,7 +58,7 @@ class FunctionCaller:
         except USERS_ERRORS as error:
             self._fail(error, name, request)
 
-    def misfit_error(self, error: SchemaError, request: RowRequest) -> SourceError:
+    def misfit_error(self, error: SchemaError, request: Request) -> SourceError:
         """Return the error for rows that do not fit the schema."""
         return SourceError(
             self._error_text(
@@ -67,7 +67,7 @@ class FunctionCaller:
             code=error.reason,
         )
 
-    def _fail(self, error: BaseException, function: str, request: RowRequest) -> NoReturn:
+    def _fail(self, error: BaseException, function: str, request: Request) -> NoReturn:
         if isinstance(error, StrandlineError):
             raise error
         if isinstance(error, InvalidYield):
@@ -79,7 +79,7 @@ class FunctionCaller:
         # The user's own error may quote a secret, and Dagster would show it as the cause.
         raise error_class(self._error_text(function, request, problem), code="function_failed") from None
 
-    def _error_text(self, function: str, request: RowRequest, problem: str) -> str:
+    def _error_text(self, function: str, request: Request, problem: str) -> str:
         return self._code.hide(
             f"dataflow {self._dataflow}: function {function}, called for {request.words}: {problem}"
         )

@@ -15,7 +15,7 @@ from partitions.predicate import AnyOf, Predicate
 from resources.dialects.arrow import arrow_expression
 from resources.sources.python.batches import Raw, column_names, row_count
 from resources.sources.python.call import FunctionCaller
-from resources.sources.python.request import RowRequest
+from resources.sources.python.request import Request
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ class RequestedRows(NamedTuple):
         earlier: the rows of earlier calls, which are dropped.
     """
 
-    request: RowRequest
+    request: Request
     rows: Predicate
     earlier: tuple[Predicate, ...] = ()
 
@@ -50,7 +50,7 @@ class StartedCall(NamedTuple):
         call: the remaining batches.
     """
 
-    request: RowRequest
+    request: Request
     first: Raw
     call: Generator[Raw]
 
@@ -91,7 +91,7 @@ class FunctionCalls:
         """Store a call that a look started, for the next call with the same request."""
         self._started = started
 
-    def batches(self, request: RowRequest) -> Generator[Raw]:
+    def batches(self, request: Request) -> Generator[Raw]:
         """Yield the batches of a call, or the remaining ones of a call that a look started."""
         started, self._started = self._started, None
         if started is not None and started.request == request:
@@ -102,7 +102,7 @@ class FunctionCalls:
             started.call.close()
         yield from self._with_named_columns(request)
 
-    def _with_named_columns(self, request: RowRequest) -> Generator[Raw]:
+    def _with_named_columns(self, request: Request) -> Generator[Raw]:
         """Yield the batches of a call; raise SourceError if none has a column that decides about rows.
 
         Single dict rows may lack such columns.

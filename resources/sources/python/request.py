@@ -12,7 +12,7 @@ from partitions.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class RowRequest:
+class Request:
     """The rows between bounds of columns, or of one time range of one unit.
 
     Attributes:
@@ -56,6 +56,19 @@ class RowRequest:
         """Whether the request includes the upper bound itself."""
         bound = self._only
         return bound is not None and bound.upper_inclusive
+
+    @property
+    def time_range(self) -> tuple[datetime, datetime]:
+        """Start and end of the range of time, which may be several windows.
+
+        Raises:
+            ConfigurationError: the request has no time range, as of a column watermark.
+        """
+        if self.start is None or self.end is None:
+            raise ConfigurationError(
+                f"expected a request of a window, found one {self.words}: use request.lower and request.upper"
+            )
+        return self.start, self.end
 
     @property
     def words(self) -> str:

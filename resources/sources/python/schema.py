@@ -30,7 +30,7 @@ from resources.sources.python.batches import (
     row_count,
 )
 from resources.sources.python.call import FunctionCaller
-from resources.sources.python.request import RowRequest
+from resources.sources.python.request import Request
 from resources.sources.schema import check_columns, plain
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class FunctionSchema:
         """The columns of the first rows of a call without bounds; None if there are no rows."""
         return self.infer([self._caller.request()])
 
-    def infer(self, requests: Iterable[RowRequest]) -> StructType | None:
+    def infer(self, requests: Iterable[Request]) -> StructType | None:
         """Return the columns of the first request that has rows; None if none has."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -143,7 +143,7 @@ class FunctionSchema:
                 f"dataflow {self._dataflow.name}: {self._source.label}: {error}", reason="incompatible_schema"
             ) from None
 
-    def _sample(self, request: RowRequest) -> list[Raw]:
+    def _sample(self, request: Request) -> list[Raw]:
         sample: list[Raw] = []
         with closing(self._caller.batches(request)) as batches:
             for batch in batches:

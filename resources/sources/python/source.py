@@ -30,7 +30,7 @@ from resources.sources.python.bounded_requests import BoundedRequests
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.calls import FetchedRows, FunctionCalls, RequestedRows, StartedCall
 from resources.sources.python.highest import call_highest, higher
-from resources.sources.python.request import RowRequest
+from resources.sources.python.request import Request
 from resources.sources.python.schema import SAMPLE_CALLS, FunctionSchema, arrow_schema
 from resources.sources.python.staged_rows import RowStaging
 from resources.sources.python.values import plain_value
@@ -82,7 +82,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
                 for part in selected.to_batches():
                     yield from part.to_pylist()
 
-    def _plain(self, row: Mapping[str, Any], columns: Sequence[str], request: RowRequest) -> dict[str, Any]:
+    def _plain(self, row: Mapping[str, Any], columns: Sequence[str], request: Request) -> dict[str, Any]:
         try:
             return {**row, **{name: plain_value(row[name]) for name in columns if name in row}}
         except ValueError as error:
@@ -241,9 +241,7 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
         """Return the pinned columns that no batch of the last read has."""
         return tuple(map(LackingColumn, self._rows.lacking(pinned_struct(pinned).fieldNames())))
 
-    def _matching_rows(
-        self, batch: Raw, rows: Predicate, request: RowRequest, *extra_columns: str
-    ) -> pa.Table:
+    def _matching_rows(self, batch: Raw, rows: Predicate, request: Request, *extra_columns: str) -> pa.Table:
         """Return the matching rows of a batch with the compared columns, before all columns are known."""
         import pyarrow as pa
 

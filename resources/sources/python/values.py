@@ -114,10 +114,13 @@ def plain_value(value: Any) -> Any:
 def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: bool = False) -> Any:
     """Return an Arrow array as one of a type; arguments and errors as for :func:`of_python`."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     source_type = values.type
     if pa.types.is_dictionary(source_type):
-        return of_arrow(values.cast(source_type.value_type), target, zone, ignore_unknown=ignore_unknown)
+        return of_arrow(_decoded(values), target, zone, ignore_unknown=ignore_unknown)
+    if pa.types.is_run_end_encoded(source_type):
+        return of_arrow(pc.run_end_decode(values), target, zone, ignore_unknown=ignore_unknown)
     if values.null_count == len(values):
         return pa.nulls(len(values), target)
     if are_alike(source_type, target):
@@ -135,6 +138,19 @@ def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: boo
     if family_of(source_type) is None or family_of(source_type) != family_of(target):
         raise TypeError(f"{source_type}")
     return values.cast(target)
+
+
+def _decoded(values: Any) -> Any:
+    """Return the values of a dictionary; Arrow's cast takes none of Polars' views of text."""
+    import pyarrow as pa
+
+    value_type = values.type.value_type
+    if not pa.types.is_string_view(value_type):
+        return values.cast(value_type)
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    return pa.chunked_array(
+        [chunk.dictionary.cast(pa.string()).take(chunk.indices) for chunk in chunks], pa.string()
+    )
 
 
 def _decimal(value: Any) -> Decimal | None:

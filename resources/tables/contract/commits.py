@@ -96,6 +96,7 @@ class TaggedCommit:
         file: name of a data file that the commit added; None if it added none.
         follows: version before it; None if it created the table.
         committed_by: writer of the commit, for people; None if unknown.
+        deleted: number of removed rows that an upsert did not write again.
     """
 
     owner: str | None
@@ -109,6 +110,7 @@ class TaggedCommit:
     file: str | None = None
     follows: Version | None = None
     committed_by: str | None = None
+    deleted: int = 0
 
     @property
     def commit(self) -> TableCommit:

@@ -120,6 +120,24 @@ class TableContents(Protocol):
         """
         ...
 
+    def arrow_rows(
+        self, version: Version, rows: Predicate = EVERYTHING, columns: Sequence[str] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return exactly the rows of a version that meet a condition, without Spark.
+
+        Reads as few files as statistics allow. Batches may be read only as the caller asks for them.
+
+        Args:
+            version: version of the table.
+            rows: rows to return; of a shared table those of all dataflows count.
+            columns: columns to return, in this order; None: all columns of the version, in its order.
+
+        Raises:
+            SourceError: there is no such version, or only Spark can read the rows, or no one can. An
+                error may come with a batch.
+        """
+        ...
+
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has a row that meets a condition. Reads as few files as statistics allow."""
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from partitions.plan import pluralize
@@ -70,6 +71,14 @@ class TableMaintenance(Protocol):
     It changes no row and no tag, and :meth:`Table.head` still finds the recorded commit. The caller holds
     the dataflow; other writers may commit meanwhile.
     """
+
+    def retention(self) -> timedelta:
+        """Return how long :meth:`vacuum` keeps files that the newest version no longer needs.
+
+        Raises:
+            TargetError: the table cannot be read.
+        """
+        ...
 
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Delete files that only versions older than the table's retention need.

@@ -6,7 +6,8 @@ deltalake refuses to query such tables, but it lists their files, and Arrow read
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,39 @@ def first_rows(table: DeltaTable, place: Place, limit: int, rows: Predicate) -> 
     try:
         dataset = _dataset(table)
         return dataset.scanner(filter=arrow_expression(rows, dataset.schema)).head(limit)
+    except Exception as error:
+        raise unreadable_error(place, error) from error
+
+
+def select_rows(
+    table: DeltaTable, place: Place, rows: Predicate, columns: Sequence[str]
+) -> pa.RecordBatchReader:
+    """Return columns of the rows that meet a condition."""
+    import pyarrow as pa
+
+    with raising_unreadable(place):
+        dataset = _dataset(table)
+        condition = arrow_expression(rows, dataset.schema)
+        batches = dataset.scanner(columns=list(columns), filter=condition).to_batches()
+    return reader_of(place, pa.schema([dataset.schema.field(name) for name in columns]), batches)
+
+
+def reader_of(place: Place, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+    """Return batches as a reader that raises SourceError at a batch that cannot be read."""
+    import pyarrow as pa
+
+    def read() -> Iterator[pa.RecordBatch]:
+        with raising_unreadable(place):
+            yield from batches
+
+    return pa.RecordBatchReader.from_batches(schema, read())
+
+
+@contextmanager
+def raising_unreadable(place: Place) -> Iterator[None]:
+    """Turn errors of a read within the context into a SourceError."""
+    try:
+        yield
     except Exception as error:
         raise unreadable_error(place, error) from error
 
@@ -146,7 +180,9 @@ def _dataset(table: DeltaTable) -> ds.Dataset:
     readable_table = copy(table)
     # deltalake refuses the feature by its name, though it lists and reads the files like any others.
     setattr(readable_table, "protocol", lambda: protocol._replace(reader_features=features or None))  # noqa: B010 - a method of one object
-    dataset = readable_table.to_pyarrow_dataset()
+    # Spark's default type of times counts nanoseconds, which end in 2262.
+    in_microseconds = ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    dataset = readable_table.to_pyarrow_dataset(parquet_read_options=in_microseconds)
     partitions = table.metadata().partition_columns
     fragments = [_without_bounds(fragment, dataset, partitions) for fragment in dataset.get_fragments()]
     return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)

@@ -17,6 +17,9 @@ from resources.tables.contract.commits import TableCommit, Tag, TaggedCommit
 if TYPE_CHECKING:
     from deltalake.transaction import Transaction
 
+DELETED_BY_KEY = "numTargetRowsDeleted"
+"""Metric of a MERGE and of our own commit: rows that it deleted and did not write again."""
+
 _COLUMN_OPERATIONS = ("SET TBLPROPERTIES", "ADD COLUMNS", "CHANGE COLUMN", "CHANGE COLUMNS")
 """Operations that change only columns or properties."""
 
@@ -38,6 +41,10 @@ class DeltaCommit:
         configuration: properties of the table, if the commit sets them.
         file: name of one of the added data files; None if there are none.
         digest: hash of the log file.
+        timestamp: time of the commit in epoch milliseconds; None if the writer recorded none.
+        engine: name and version of the writing engine.
+        user: name of the user, if the writer recorded it.
+        table_id: id of the table, if the commit sets its columns or properties.
     """
 
     version: int
@@ -50,13 +57,17 @@ class DeltaCommit:
     configuration: dict[str, str] | None = None
     file: str | None = None
     digest: str = ""
+    timestamp: int | None = None
+    engine: str = ""
+    user: str = ""
+    table_id: str | None = None
 
     @classmethod
     def parse(cls, version: int, data: bytes) -> DeltaCommit:
         """Parse the log file of a version."""
         info: dict[str, Any] = {}
         tags: dict[str, int] = {}
-        configuration: dict[str, str] | None = None
+        table: dict[str, Any] | None = None
         first_add: dict[str, Any] = {}
         for line in data.splitlines():
             # A commit may hold many thousands of file actions; the first is enough.
@@ -66,7 +77,7 @@ class DeltaCommit:
                 action = json.loads(line)["txn"]
                 tags[action["appId"]] = int(action["version"])
             elif line.startswith(b'{"metaData"'):
-                configuration = json.loads(line)["metaData"].get("configuration") or {}
+                table = json.loads(line)["metaData"]
             # An add with a deletion vector changes a file that existed before.
             elif not first_add and line.startswith(b'{"add"') and b'"deletionVector"' not in line:
                 first_add = json.loads(line)["add"]
@@ -82,9 +93,13 @@ class DeltaCommit:
             parameters.get("predicate") not in (None, "", "[]") or dynamic,
             operation=str(info.get("operation") or ""),
             parameters=parameters,
-            configuration=configuration,
+            configuration=None if table is None else table.get("configuration") or {},
             file=file_name(first_add["path"]) if first_add else None,
             digest=hashlib.sha256(data).hexdigest()[:32],
+            timestamp=info.get("inCommitTimestamp") or info.get("timestamp"),
+            engine=str(info.get("engineInfo") or ""),
+            user=str(info.get("userName") or ""),
+            table_id=None if table is None else str(table["id"]),
         )
 
     @cached_property
@@ -167,6 +182,7 @@ class DeltaCommit:
             file=self.file,
             follows=self.version - 1 if self.version else None,
             committed_by=self.strandline_metadata.get("committed_by"),
+            deleted=self._count(DELETED_BY_KEY),
         )
 
     @property
@@ -186,7 +202,7 @@ class DeltaCommit:
         A commit that removes files without counting rows removed all of them.
         """
         if self.operation == "MERGE":
-            return self._count("numTargetRowsDeleted") + self._count("numTargetRowsUpdated")
+            return self._count(DELETED_BY_KEY) + self._count("numTargetRowsUpdated")
         removes_all = self._count("numRemovedFiles") and "numDeletedRows" not in self.metrics
         return None if removes_all else self._count("numDeletedRows")
 

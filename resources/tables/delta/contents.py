@@ -19,6 +19,7 @@ from resources.tables.contract.spans import FileSpan, TellsSpans
 from resources.tables.delta.file_reads import read_files
 from resources.tables.delta.inexact_statistics import disable_data_skipping
 from resources.tables.delta.log import DeltaLog
+from resources.tables.delta.log_state import read_state
 from resources.tables.delta.rows import (
     count_rows,
     distinct_rows,
@@ -30,6 +31,7 @@ from resources.tables.delta.rows import (
     holds_any,
     missing_table_error,
     rows_by_statistics,
+    select_rows,
     text_counts,
 )
 from resources.tables.delta.share import DeltaShare
@@ -98,8 +100,8 @@ class DeltaContents(TableContents, TellsSpans):
 
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version and its columns as Spark's JSON."""
-        table = self.log.table()
-        return (table.version(), table.schema().to_json()) if table else None
+        version = self.log.newest_version()
+        return None if version is None else (version, read_state(self.log, version).metadata["schemaString"])
 
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
@@ -135,6 +137,12 @@ class DeltaContents(TableContents, TellsSpans):
         """Return some rows of the newest version."""
         return first_rows(self.log, limit, rows)
 
+    def arrow_rows(
+        self, version: Version, rows: Predicate = EVERYTHING, columns: Sequence[str] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return exactly the rows of a version that meet a condition."""
+        return select_rows(self.log, int(version), rows, columns)
+
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has a row that meets a condition."""
         return holds_any(self.log, int(version), rows)
@@ -150,12 +158,12 @@ class DeltaContents(TableContents, TellsSpans):
     def newest_version(self) -> Version:
         """Return the newest version. Starts no Spark."""
         try:
-            versions = self.log.versions(None)
+            version = self.log.newest_version()
         except TargetError as error:
             raise SourceError(error.message) from error
-        if not versions:
+        if version is None:
             raise missing_table_error(self.log.place)
-        return versions[-1]
+        return version
 
     def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
         """Return the rows of a version; read few matching files directly, otherwise through Delta."""

@@ -9,19 +9,25 @@ unknown feature are left to Delta.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
 from partitions.file_statistics import FileMatch, match_statistics
 from partitions.predicate import Predicate, columns_of
+from resources.connections.places import Place
 from resources.sql import quoted
-from resources.tables.data_files.reading import files_reader, is_spark_readable
+from resources.tables.data_files.reading import (
+    PLAIN_PATH,
+    is_spark_readable,
+    read_existing_files,
+    read_with_file_names,
+)
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.own_limits import are_plain_columns, extents_of, is_supported_location
+from resources.tables.delta.log_state import Action, LogState
+from resources.tables.delta.own_limits import are_plain_fields, extents_of, is_supported_location
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -33,12 +39,54 @@ _MAX_FILES = 32
 _MAX_PARTITIONS, _MAX_GROUPS = 4, 32
 """Limits on combinations of partition values, each of which is a separate read; the second applies if all files are read."""
 _FEATURES = frozenset({"timestampNtz"})
-PLAIN_PATH = re.compile(r"(?!/)(?:[A-Za-z0-9_.=/+~-])+")
-"""A path below the table's folder that the log does not escape."""
+_FEATURES_OF_OTHER_FILES = frozenset({"deletionVectors", "v2Checkpoint", "vacuumProtocolCheck"})
+"""Features that change nothing for a file without a deletion vector, if the log was read."""
 _GLOB_CHARACTERS = frozenset("{}*?")
 """Characters that turn a path into a pattern for Spark."""
 _PARTITION_TYPES = frozenset({"string", "date", "long", "integer", "short", "byte"})
 """Types whose values every writer spells alike."""
+
+
+def read_named_files(
+    log: DeltaLog, spark: SparkSession, state: LogState, files: Sequence[Action], file_column: str
+) -> DataFrame | None:
+    """Return the rows of files with the name of each row's file; None if Delta must read them.
+
+    Args:
+        log: log of the table.
+        spark: session.
+        state: gives the columns of the result.
+        files: actions that add or remove the files.
+        file_column: name of the column for the file name.
+    """
+    from pyspark.sql.types import StructType
+
+    partition_columns = state.metadata.get("partitionColumns") or ()
+    named_files = [
+        {
+            "path": file["path"],
+            **{
+                f"partition.{name}": (file.get("partitionValues") or {}).get(name) or None
+                for name in partition_columns
+            },
+        }
+        for file in files
+    ]
+    fields = json.loads(state.metadata["schemaString"])
+    needs_delta = (
+        not _can_spark_list(log.place)
+        or any(file.get("deletionVector") for file in files)
+        or not _needs_no_reader_features(
+            int(state.protocol["minReaderVersion"]),
+            set(state.protocol.get("readerFeatures") or ()) - _FEATURES_OF_OTHER_FILES,
+            state.metadata.get("configuration") or {},
+            fields["fields"],
+        )
+    )
+    schema = StructType.fromJson(fields)
+    if needs_delta or not _can_be_read(named_files, partition_columns, schema, len(files), _MAX_GROUPS):
+        return None
+    return _read_frame(log, spark, named_files, partition_columns, schema, file_column)
 
 
 def read_files(log: DeltaLog, spark: SparkSession, version: int, rows: Predicate) -> DataFrame | None:
@@ -50,79 +98,48 @@ def read_files(log: DeltaLog, spark: SparkSession, version: int, rows: Predicate
         version: version of the table.
         rows: rows that the result must include.
     """
-    return _read(log, spark, version, partial(_matching_files, rows=rows))
-
-
-def read_named_files(
-    log: DeltaLog,
-    spark: SparkSession,
-    version: int,
-    files: Mapping[str, Mapping[str, str | None]],
-    file_column: str,
-) -> DataFrame | None:
-    """Return the rows of files with the name of each row's file; None if Delta must read them.
-
-    Args:
-        log: log of the table.
-        spark: session.
-        version: version whose columns the result has.
-        files: texts of the partition values, by the file's path in the log.
-        file_column: name of the column for the file name.
-    """
-
-    def named_files(_: DeltaTable, partition_columns: Sequence[str]) -> list[dict[str, Any]]:
-        return [
-            {"path": path, **{f"partition.{name}": values.get(name) for name in partition_columns}}
-            for path, values in files.items()
-        ]
-
-    return _read(log, spark, version, named_files, file_column) if files else None
-
-
-def _read(
-    log: DeltaLog,
-    spark: SparkSession,
-    version: int,
-    files_of: Callable[[DeltaTable, Sequence[str]], list[dict[str, Any]]],
-    file_column: str | None = None,
-) -> DataFrame | None:
-    """Return the rows of files of a version; None if Delta must read them.
-
-    Args:
-        log: log of the table.
-        spark: session.
-        version: version of the table.
-        files_of: returns the files, from the table and its partition columns.
-        file_column: name of a column for the file name; None: no such column, and fewer files at once.
-    """
     from deltalake.exceptions import DeltaError
     from pyspark.sql.types import StructType
 
-    if not is_supported_location(log.place) or _GLOB_CHARACTERS & set(log.place.url):
+    if not _can_spark_list(log.place):
         return None
     try:
         table = log.table(version)
-        if table is None or not _needs_no_reader_features(table):
+        if table is None:
             return None
-        partition_columns = table.metadata().partition_columns
-        schema = StructType.fromJson(json.loads(table.schema().to_json()))
-        files = files_of(table, partition_columns)
+        protocol, metadata = table.protocol(), table.metadata()
+        fields = json.loads(table.schema().to_json())
+        features = protocol.reader_features
+        if not _needs_no_reader_features(
+            protocol.min_reader_version, features, metadata.configuration, fields["fields"]
+        ):
+            return None
+        partition_columns = metadata.partition_columns
+        files = _matching_files(table, partition_columns, rows=rows)
     except (TargetError, DeltaError, OSError, ValueError, OverflowError):
         return None  # Delta's own read reports what is wrong
-    limits = (_MAX_FILES, _MAX_PARTITIONS) if file_column is None else (len(files), _MAX_GROUPS)
-    if not _can_be_read(files, partition_columns, schema, *limits):
+    schema = StructType.fromJson(fields)
+    if not _can_be_read(files, partition_columns, schema, _MAX_FILES, _MAX_PARTITIONS):
         return None
-    return _read_frame(log, spark, files, partition_columns, schema, file_column)
+    return _read_frame(log, spark, files, partition_columns, schema)
 
 
-def _needs_no_reader_features(table: DeltaTable) -> bool:
+def _can_spark_list(place: Place) -> bool:
+    return is_supported_location(place) and not _GLOB_CHARACTERS & set(place.url)
+
+
+def _needs_no_reader_features(
+    min_reader_version: int,
+    features: Collection[str] | None,
+    configuration: Mapping[str, str],
+    fields: Sequence[Mapping[str, Any]],
+) -> bool:
     """Return whether a plain Parquet reader reads a table correctly."""
-    protocol, configuration = table.protocol(), table.metadata().configuration
     return (
-        protocol.min_reader_version in (1, 3)
-        and set(protocol.reader_features or ()) <= _FEATURES
+        min_reader_version in (1, 3)
+        and set(features or ()) <= _FEATURES
         and configuration.get("delta.columnMapping.mode", "none") == "none"
-        and are_plain_columns(table)
+        and are_plain_fields(fields)
     )
 
 
@@ -221,34 +238,6 @@ def _read_frame(
         )
         frames.append(rows.select(*columns, *name_columns))
     return reduce(lambda above, below: above.unionAll(below), frames)
-
-
-def read_existing_files(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
-    """Return the rows of files, and fail if one is missing.
-
-    Spark checks that a file exists before it lists it, and reads a file that vanishes in between as empty.
-    So it checks once more after the listing: a file that exists then existed during the listing. The
-    second read has no rows, and no part in the job.
-    """
-    return _check_after_listing(lambda: files_reader(spark, schema).parquet(*paths))
-
-
-def read_with_file_names(
-    spark: SparkSession, paths: Sequence[str], schema: StructType, file_column: str
-) -> DataFrame:
-    """Return the rows of files as :func:`read_existing_files` does, with the name of each row's file."""
-
-    def read() -> DataFrame:
-        rows = files_reader(spark, schema).parquet(*paths)
-        # Not by the name `_metadata`, which a column of the files may have.
-        return rows.withColumn(file_column, rows.metadataColumn("_metadata").getField("file_name"))
-
-    return _check_after_listing(read)
-
-
-def _check_after_listing(read: Callable[[], DataFrame]) -> DataFrame:
-    # Embedded Spark lists the files once, when the frame is created; a server lists them for each query.
-    return read().unionAll(read().limit(0))
 
 
 def _literal(value: Any) -> Any:

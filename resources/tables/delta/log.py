@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from partitions.errors import TargetError, shorten_to_line
 from resources.connections.object_store_errors import store_failure
@@ -25,6 +25,37 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 _NUMBERED = re.compile(r"(\d{20})\.")
 _COLOUR = re.compile(r"\x1b\[\d+m")
 _STORE_ERRORS = re.compile(r"Error performing|HTTP error|lacked the necessary privileges|[Cc]redential")
+
+_MOST_LOOKED_UP = 200
+"""The most new versions that are looked up one by one."""
+
+
+class LogCheckpoint(NamedTuple):
+    """A checkpoint of a table.
+
+    Attributes:
+        version: version whose state it holds.
+        names: names of its files in the log's folder, in order.
+    """
+
+    version: int
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, note: Mapping[str, Any]) -> LogCheckpoint:
+        """Return the checkpoint that the log's file ``_last_checkpoint`` names.
+
+        Raises:
+            KeyError, TypeError, ValueError: the note has another form.
+        """
+        version, parts = int(note["version"]), int(note.get("parts") or 1)
+        stem = f"{version:020d}.checkpoint"
+        if path := (note.get("v2Checkpoint") or {}).get("path"):
+            return cls(version, (str(path).rpartition("/")[2],))
+        if parts == 1:
+            return cls(version, (f"{stem}.parquet",))
+        names = (f"{stem}.{number:010d}.{parts:010d}.parquet" for number in range(1, parts + 1))
+        return cls(version, tuple(names))
 
 
 class DeltaLog:
@@ -48,20 +79,49 @@ class DeltaLog:
         Raises:
             TargetError: the log cannot be listed.
         """
-        return any(_version_of(name) is not None for name in self._names())
+        return any(version_of(name) is not None for name in self._names())
 
     def versions(self, since: int | None) -> list[int]:
-        """Return the versions after ``since``, ascending, from one listing.
+        """Return the versions after ``since``, ascending.
 
         Raises:
             TargetError: the log cannot be listed.
         """
-        lower_bound = -1 if since is None else since
+        if since is not None and since >= 0 and (following := self._following(since)) is not None:
+            return following
+        lower_bound = "" if since is None else f"{since + 1:020d}"
         return sorted(
             version
             for name in self._names(since)
-            if (version := _version_of(name)) is not None and version > lower_bound
+            if name >= lower_bound and (version := version_of(name)) is not None
         )
+
+    def newest_version(self) -> int | None:
+        """Return the newest version; None if there is no table.
+
+        Raises:
+            TargetError: the log cannot be listed.
+        """
+        noted = self.last_checkpoint()
+        versions = [] if noted is None else self.versions(noted.version - 1)
+        versions = versions or self.versions(None)
+        return versions[-1] if versions else None
+
+    def _following(self, since: int) -> list[int] | None:
+        """Return the versions after one, looked up one by one; None if only a listing tells them.
+
+        A local folder cannot be listed from a name on, and may have thousands of versions. Their numbers
+        have no gaps: cleaning starts with the oldest.
+        """
+        if self.place.local is None:
+            return None
+        folder = self.place.local / "_delta_log"
+        versions: list[int] = []
+        while (folder / commit_name(since + len(versions) + 1)).exists():
+            versions.append(since + len(versions) + 1)
+            if len(versions) > _MOST_LOOKED_UP:
+                return None
+        return versions if versions or (folder / commit_name(since)).exists() else None
 
     def table(self, version: int | None = None) -> DeltaTable | None:
         """Open a version of the table (None: the newest); return None if there is no table.
@@ -139,8 +199,11 @@ class DeltaLog:
         try:
             if self.place.local is not None:
                 # obstore stats every local file; a table that is written every minute has thousands.
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    yield from os.listdir(self.place.local / "_delta_log")  # noqa: PTH208 - names, not paths
+                with (
+                    suppress(FileNotFoundError, NotADirectoryError),
+                    os.scandir(self.place.local / "_delta_log") as entries,
+                ):
+                    yield from (entry.name for entry in entries)
                 return
             offset = None if since is None else f"_delta_log/{since:020d}.json"
             for page in self.place.store.list("_delta_log", offset=offset, chunk_size=1000):
@@ -166,6 +229,72 @@ class DeltaLog:
         actions = (json.loads(line) for line in text.splitlines() if line.startswith(prefixes))
         return DeltaCommit.parse(version, text), actions
 
+    def actions(self, version: int, *prefixes: bytes) -> list[dict[str, Any]]:
+        """Return the actions of a version whose lines begin with one of the prefixes, in order.
+
+        Raises:
+            TargetError: it cannot be read.
+        """
+        return [json.loads(line) for line in self._text(version).splitlines() if line.startswith(prefixes)]
+
+    def read_parquet(self, path: str) -> BinaryIO:
+        """Open a Parquet file below the log's folder, such as a checkpoint.
+
+        Raises:
+            TargetError: it cannot be read.
+        """
+        from obstore.exceptions import BaseError
+
+        try:
+            return self._open(path)
+        except (BaseError, OSError) as error:
+            raise self._error(f"read checkpoint {path} of", error) from None
+
+    def _open(self, path: str) -> BinaryIO:
+        """Open a file below the log's folder; of a local table without a store, which a missing folder lacks."""
+        from io import BytesIO
+
+        if self.place.local is not None:
+            return (self.place.local / "_delta_log" / path).open("rb")
+        return BytesIO(bytes(self.place.store.get(f"_delta_log/{path}").bytes()))
+
+    def last_checkpoint(self) -> LogCheckpoint | None:
+        """Return the last checkpoint, as its writer noted it; None without a note.
+
+        Raises:
+            TargetError: the note cannot be read.
+        """
+        from obstore.exceptions import BaseError, NotFoundError
+
+        try:
+            with self._open("_last_checkpoint") as note:
+                return LogCheckpoint.of(json.load(note))
+        except (
+            NotFoundError,
+            FileNotFoundError,
+            NotADirectoryError,
+            ValueError,
+            KeyError,
+            TypeError,
+        ):
+            return None
+        except (BaseError, OSError) as error:
+            raise self._error("read the last checkpoint's note of", error) from None
+
+    def has(self, *names: str) -> bool:
+        """Return whether the log of a local table has all of these files, without a listing."""
+        folder = self.place.local
+        return folder is not None and all((folder / "_delta_log" / name).exists() for name in names)
+
+    def names(self, since: int | None = None) -> list[str]:
+        """Return the names of the log's files; files of versions up to ``since`` may be left out.
+
+        Raises:
+            TargetError: the log cannot be listed.
+        """
+        lower_bound = "" if since is None else f"{since:020d}.json"
+        return [name for name in self._names(since) if name > lower_bound]
+
     def removes(self, version: int, file: str) -> bool:
         """Return whether a commit removes a data file of this name."""
         lines = self._text(version).splitlines()
@@ -175,7 +304,7 @@ class DeltaLog:
         from obstore.exceptions import BaseError
 
         try:
-            return bytes(self.place.store.get(f"_delta_log/{version:020d}.json").bytes())
+            return bytes(self.place.store.get(f"_delta_log/{commit_name(version)}").bytes())
         except (BaseError, OSError) as error:
             raise self._error(f"read version {version} of", error) from None
 
@@ -188,6 +317,12 @@ class DeltaLog:
         return TargetError(f"table {self.place}: cannot {verb} its Delta log: {message}")
 
 
-def _version_of(name: str) -> int | None:
+def commit_name(version: int) -> str:
+    """Return the name of a commit's file in the log's folder."""
+    return f"{version:020d}.json"
+
+
+def version_of(name: str) -> int | None:
+    """Return the version whose commit a file of the log's folder is; None if it is another file."""
     match = _COMMIT.fullmatch(name)
     return int(match[1]) if match else None

@@ -8,10 +8,14 @@ left to Delta's own commands.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from partitions.errors import TargetError
 from partitions.loads import Append
@@ -41,6 +45,11 @@ from resources.tables.delta.own_limits import can_remove, is_supported_location,
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import SparkSession
+
+
+_RETENTION = "delta.deletedFileRetentionDuration"
+_SEVEN_DAYS = timedelta(days=7)
+_INTERVAL_PART = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -74,6 +83,13 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
             result,
             statistics=_correct_after_join(log, paths_before if result.added else None),
         )
+
+    @override
+    def retention(self) -> timedelta:
+        """Return Delta's own property; no time at all if its text is an unusual one."""
+        table = self.log.table()
+        text = "" if table is None else table.metadata().configuration.get(_RETENTION, "")
+        return interval_of(text) if text else _SEVEN_DAYS
 
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Delete files that no version within the table's retention needs, and unreferenced older files.
@@ -133,6 +149,15 @@ class DeltaMaintenance(TableMaintenance, CanOptimize, TellsWrongStatistics):
         return WrongStatistics(
             files_with_wrong_bounds(self.log, table), can_write_statistics(self.log, table)
         )
+
+
+def interval_of(text: str) -> timedelta:
+    """Return an interval of Delta's properties, such as ``interval 1 week`` or ``interval 36 hours``.
+
+    What it does not know counts as nothing: then files are kept for longer than they need to be.
+    """
+    parts = {f"{unit.lower()}s": int(count) for count, unit in _INTERVAL_PART.findall(text)}
+    return timedelta(**parts)
 
 
 def _purge_with_spark(log: DeltaLog, spark: SparkSession) -> None:

@@ -16,6 +16,7 @@ from resources.spark.settings import temporary_settings
 from resources.sql import quoted
 from resources.tables.contract.commits import Tag
 from resources.tables.delta.commit import tag_settings
+from resources.tables.row_columns import written_columns
 from resources.tables.rows.merge_statement import merge_rows
 from resources.tables.rows.scd2 import scd2_changes
 
@@ -40,17 +41,17 @@ def merge(place: Place, rows: DataFrame, load: ByKeys, tag: Tag, user_metadata: 
     session = rows.sparkSession
     table_rows = session.read.format("delta").load(place.spark_url)
     schema = table_rows.schema
-    _check_columns(place, rows, schema)
+    _check_columns(place, written_columns(rows.schema, load), schema)
     if isinstance(load, Scd2):
         rows = scd2_changes(read_once(rows), table_rows, load)
     with temporary_settings(session, tag_settings(tag, user_metadata)):
-        merge_rows(rows, load, _sql_name(place), schema).merge()
+        merge_rows(rows, load, sql_name(place), schema).merge()
 
 
-def _check_columns(place: Place, rows: DataFrame, schema: StructType) -> None:
-    """Raise RowsRefused for rows that an append would refuse: a MERGE would convert values silently."""
+def _check_columns(place: Place, rows: StructType, schema: StructType) -> None:
+    """Raise RowsRefused for columns that an append would refuse: a MERGE would convert values silently."""
     types_by_name = {field.name.lower(): field.dataType.simpleString() for field in schema}
-    for name, data_type in rows.dtypes:
+    for name, data_type in ((field.name, field.dataType.simpleString()) for field in rows):
         if types_by_name.get(name.lower()) != data_type:
             table_type = types_by_name.get(name.lower())
             expected_text = (
@@ -61,5 +62,6 @@ def _check_columns(place: Place, rows: DataFrame, schema: StructType) -> None:
             )
 
 
-def _sql_name(place: Place) -> str:
+def sql_name(place: Place) -> str:
+    """Return the name of a table in SQL."""
     return f"delta.{quoted(place.spark_url)}"

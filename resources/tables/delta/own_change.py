@@ -19,6 +19,7 @@ from resources.dialects.spark import SPARK
 from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.written import MAX_REWRITTEN_BYTES, DataFile
+from resources.tables.delta.commit import DELETED_BY_KEY
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_limits import can_remove, extents_of, has_same_columns, unmet_demand
 
@@ -95,6 +96,7 @@ class PlannedChange:
         removals: removed files, as planned.
         all_paths: paths of all files of the table at ``base``, for a keyed load.
         copied_rows: rows of partly removed files that the added files contain.
+        deleted_rows: rows that deletes of an upsert remove.
     """
 
     load: Load
@@ -106,6 +108,7 @@ class PlannedChange:
     removals: Removals = Removals()
     all_paths: frozenset[str] = frozenset()
     copied_rows: int = 0
+    deleted_rows: int = 0
 
     def current_removals(self, table: DeltaTable | None, log: DeltaLog) -> Removals:
         """Return the files that the commit removes from the current table.
@@ -158,6 +161,7 @@ class PlannedChange:
                 "numRemovedFiles": len(removals.all_files),
                 "numCopiedRows": self.copied_rows,
                 "numDeletedRows": removed_rows - self.copied_rows,
+                **({DELETED_BY_KEY: self.deleted_rows} if self.deleted_rows else {}),
             }
         return {
             "operationParameters": parameters,

@@ -77,6 +77,7 @@ class _PlannedWrite:
         removals: files to remove.
         count_copied: counts the copied rows among the written files; None if no rows are copied.
         all_paths: paths of all files of the table, for a keyed load.
+        deleted_rows: rows that deletes of an upsert remove.
     """
 
     rows: DataFrame
@@ -85,6 +86,7 @@ class _PlannedWrite:
     removals: Removals
     count_copied: Callable[[Place, Sequence[DataFile]], int] | None = None
     all_paths: frozenset[str] = frozenset()
+    deleted_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ class DeltaOwnCommit:
                 removals,
                 rewritten.count_copied,
                 keyed_table.all_paths,
+                rewritten.deleted_rows,
             )
             self._write_and_commit(work, load, table)
         except NeedsEngine:
@@ -227,6 +230,7 @@ class DeltaOwnCommit:
                 work.removals,
                 work.all_paths,
                 copied_rows,
+                work.deleted_rows,
             )
         )
 

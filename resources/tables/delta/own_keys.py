@@ -6,7 +6,7 @@ See docs/explanation/adr/0034.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -16,14 +16,18 @@ from resources.connections.places import Place
 from resources.sql import quoted
 from resources.tables.changed_rows import FILE_COLUMN, RewrittenFiles, find_changes
 from resources.tables.contract.conflict_retries import NeedsEngine
-from resources.tables.data_files.reading import files_reader, is_spark_readable
+from resources.tables.data_files.reading import (
+    PLAIN_PATH,
+    files_reader,
+    is_spark_readable,
+    read_with_file_names,
+)
 from resources.tables.delta.commit import file_name
-from resources.tables.delta.file_reads import PLAIN_PATH, read_with_file_names
 from resources.tables.delta.log import DeltaLog
 from resources.tables.delta.own_change import OTHER_COLUMNS, BaseVersion, Removals
 from resources.tables.delta.own_limits import has_same_columns, is_supported_location, unmet_demand
-from resources.tables.row_columns import with_validity
-from resources.tables.rows.scd2 import IS_CURRENT
+from resources.tables.row_columns import written_columns
+from resources.tables.rows.history_columns import history_columns
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -83,11 +87,11 @@ class KeyedTable:
             raise NeedsEngine(unmet)
         if table.metadata().partition_columns:
             raise NeedsEngine("the table is partitioned, and rows are changed by their keys")
-        if not has_same_columns(table, _with_history_columns(rows, load)):
+        schema = StructType.fromJson(json.loads(table.schema().to_json()))
+        if not has_same_columns(table, _with_history_columns(rows, load, schema.names)):
             raise NeedsEngine(OTHER_COLUMNS)
         base = BaseVersion.of(table)
         assert base is not None
-        schema = StructType.fromJson(json.loads(table.schema().to_json()))
         return cls(place, base, schema, _files(table, place))
 
     @property
@@ -149,10 +153,12 @@ def _files(table: DeltaTable, place: Place) -> dict[str, Mapping[str, Any]]:
     return by_name
 
 
-def _with_history_columns(rows: StructType, load: Load) -> StructType:
-    """Add the history columns to a slice's columns if its load is scd2."""
-    from pyspark.sql.types import BooleanType, StructType
+def _with_history_columns(rows: StructType, load: Load, table_columns: Sequence[str]) -> StructType:
+    """Return the columns that a load writes, with the history columns of the table if it is scd2."""
+    from pyspark.sql.types import BooleanType, StructField, StructType
 
+    written = written_columns(rows, load)
     if not isinstance(load, Scd2):
-        return rows
-    return StructType([*with_validity(rows, load).fields]).add(IS_CURRENT, BooleanType())
+        return written
+    flags = [name for name in history_columns(rows.names, load, table_columns) if name in load.names.flags]
+    return StructType([*written.fields, *(StructField(name, BooleanType()) for name in flags)])

@@ -56,7 +56,11 @@ def are_plain_columns(table: DeltaTable) -> bool:
 
     Metadata that changes the meaning of a column disqualifies it.
     """
-    fields = json.loads(table.schema().to_json())["fields"]
+    return are_plain_fields(json.loads(table.schema().to_json())["fields"])
+
+
+def are_plain_fields(fields: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether columns have the names and types of the Parquet files; see above."""
     return all(
         _has_plain_metadata(field)
         and _accepts_any_inner_value(field["type"])

@@ -22,7 +22,7 @@ from resources.dialects.predicates import predicate_sql
 from resources.tables.column_check import check_columns
 from resources.tables.contract.spans import FileSpan
 from resources.tables.delta import arrow_rows
-from resources.tables.delta.arrow_rows import needs_arrow, unreadable_error
+from resources.tables.delta.arrow_rows import needs_arrow, raising_unreadable, reader_of, unreadable_error
 from resources.tables.delta.inexact_statistics import is_long_decimal, misread_columns
 from resources.tables.delta.log import DeltaLog
 from resources.tables.python_values import python_value
@@ -155,6 +155,31 @@ def first_rows(log: DeltaLog, limit: int, rows: Predicate) -> pa.Table:
     except Exception as error:
         raise unreadable_error(log.place, error) from error
     return pa.Table.from_batches(batches, None if batches else pa.schema(table.schema().to_arrow()))
+
+
+def select_rows(
+    log: DeltaLog, version: int, rows: Predicate, columns: Sequence[str] | None
+) -> pa.RecordBatchReader:
+    """Return the rows of a version that meet a condition, with the types of the table's schema.
+
+    See :meth:`resources.tables.contract.contents.TableContents.arrow_rows`.
+    """
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    table = source_table(log, version)
+    schema = pa.schema(table.schema().to_arrow())
+    names = schema.names if columns is None else columns
+    if needs_arrow(table):
+        return arrow_rows.select_rows(table, log.place, rows, names)
+    select_list = ", ".join(map(DATAFUSION.name, names))
+    query = f"SELECT {select_list} FROM source WHERE {_condition(table, rows)}"  # noqa: S608 - names are quoted, values are literals
+    schema = pa.schema([pa.field(name, schema.field(name).type) for name in names])
+    with raising_unreadable(log.place):
+        # DataFusion returns texts and bytes as views, which few libraries take.
+        result = QueryBuilder().register("source", table).execute(query)
+        batches = pa.RecordBatchReader.from_stream(result).cast(schema)
+    return reader_of(log.place, schema, batches)
 
 
 def highest_values(

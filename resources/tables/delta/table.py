@@ -16,7 +16,7 @@ from resources.sql import quoted
 from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
 from resources.tables.contract.table import Table
-from resources.tables.delta.appends import DeltaAppends
+from resources.tables.delta.commit_log import DeltaCommits
 from resources.tables.delta.contents import DeltaContents
 from resources.tables.delta.head import compare_head, read_tip
 from resources.tables.delta.history import adoptable_state
@@ -75,9 +75,9 @@ class DeltaLakeTable(Table):
         return DeltaMaintenance(self._log)
 
     @property
-    def appends(self) -> DeltaAppends:
-        """Appends of the table's versions."""
-        return DeltaAppends(self._log)
+    def commits(self) -> DeltaCommits:
+        """Commits of the table."""
+        return DeltaCommits(self._log)
 
     def exists(self) -> bool:
         """Return whether the place has a Delta log."""

@@ -14,7 +14,6 @@ from partitions.evolution import Evolution, SchemaMode
 from partitions.loads import Append, ByKeys, Load, Replace, ReplaceAll, Scd2, restrict_load
 from partitions.predicate import Predicate, columns_of
 from partitions.schema_types import all_nullable, field_names
-from partitions.target import HISTORY_COLUMNS
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.spark.process import error_line
@@ -24,13 +23,19 @@ from resources.tables.delta.commit import tag_options
 from resources.tables.delta.conflicts import is_conflict
 from resources.tables.delta.inexact_statistics import disable_data_skipping
 from resources.tables.delta.log import DeltaLog
-from resources.tables.delta.merge import merge
+from resources.tables.delta.merge import merge, sql_name
 from resources.tables.delta.own_commit import DeltaOwnCommit
 from resources.tables.delta.own_limits import has_same_columns
 from resources.tables.delta.share import DeltaShare
 from resources.tables.folder_values import check_folder_values
-from resources.tables.row_columns import evolve_columns, with_columns_of, with_types_of, with_validity
-from resources.tables.rows.scd2 import scd2_initial_rows
+from resources.tables.row_columns import (
+    evolve_columns,
+    fit_to_table,
+    with_columns_of,
+    with_types_of,
+    written_columns,
+)
+from resources.tables.rows.keyed_rows import initial_rows
 from resources.tables.user_metadata import commit_text, with_writer
 
 if TYPE_CHECKING:
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
 
 _MAPPED_CHARACTERS = frozenset(" ,;{}()\n\t=")
 """Characters that Delta accepts in a column name only with column mapping."""
+_MAPPED = {"delta.columnMapping.mode": "name"}
+"""Properties of a table with such names."""
 
 
 class DeltaWrites:
@@ -118,10 +125,10 @@ class DeltaWrites:
         evolution = None if creates_table or isinstance(load, ReplaceAll) else self._evolution(rows, load)
         if isinstance(load, ByKeys) and not creates_table:
             return self._write_by_keys(rows, load, tag, own_commit, evolution)
-        rows = scd2_initial_rows(rows, load) if isinstance(load, Scd2) else rows
+        rows = initial_rows(rows, load)
         if isinstance(load, Replace) and evolution is not None and self._must_evolve_first(load.where):
             # Delta finds the rows to delete before it adds new columns.
-            rows = self._evolve_first(rows, evolution, ())
+            rows = self._evolve_first(rows, evolution, load)
             evolution = None
         if evolution is not None:
             rows = with_types_of(rows, evolution.schema)
@@ -152,9 +159,10 @@ class DeltaWrites:
         If another writer came before our own commit, use a MERGE at once: Delta commits it beside their
         appends.
         """
+        if isinstance(load, Scd2):
+            self._add_deleted_column(rows, load)
         if evolution is not None:
-            load_columns = HISTORY_COLUMNS if isinstance(load, Scd2) else ()
-            rows = self._evolve_first(rows, evolution, load_columns)
+            rows = self._evolve_first(rows, evolution, load)
         rows, reason = own_commit.change(rows, load)
         if reason is None:
             return False
@@ -193,10 +201,10 @@ class DeltaWrites:
         if table is None:
             return None
         table_schema = json.loads(table.schema().to_json())
-        incoming = all_nullable(with_validity(rows.schema, load).jsonValue())
+        incoming = all_nullable(written_columns(rows.schema, load).jsonValue())
         return evolve_columns(table_schema, incoming, self._schema_mode, self._log.place)
 
-    def _evolve_first(self, rows: DataFrame, evolution: Evolution, load_columns: Sequence[str]) -> DataFrame:
+    def _evolve_first(self, rows: DataFrame, evolution: Evolution, load: Load) -> DataFrame:
         """Add new columns to the table before its rows change; return the rows with all of its columns.
 
         A MERGE does not change columns, and Delta finds rows to delete before it adds columns. So a commit
@@ -205,16 +213,27 @@ class DeltaWrites:
         Args:
             rows: rows of the slice.
             evolution: change of the table's columns.
-            load_columns: columns that the load adds, and that the rows do not get here.
+            load: load of the slice; the rows do not get the columns here that it adds.
         """
         if evolution.action == "merge":
             self._prepare_evolution(rows, evolution)
             columns = type(rows.schema).fromJson(dict(evolution.schema))
             no_rows = with_columns_of(rows.limit(0), columns).write.format("delta").mode("append")
             no_rows.option("mergeSchema", "true").save(self._log.place.spark_url)
-        table_schema = self._rows(rows.sparkSession).schema
-        own_fields = [field for field in table_schema.fields if field.name not in load_columns]
-        return with_columns_of(rows, type(table_schema)(own_fields))
+        return fit_to_table(rows, self._rows(rows.sparkSession).schema, load)
+
+    def _add_deleted_column(self, rows: DataFrame, load: Scd2) -> None:
+        """Give a table that was loaded without deletes the column that records them.
+
+        A commit before the tagged one, which changes no row and can safely be repeated.
+        """
+        table = self._log.table() if load.deletes is not None else None
+        name = load.names.is_deleted
+        if table is not None and name not in [field.name for field in table.schema().fields]:
+            if any(_MAPPED_CHARACTERS & set(column) for column in load.names.all):
+                self._enable_features(rows, _MAPPED)
+            added = f"{quoted(name)} BOOLEAN"
+            rows.sparkSession.sql(f"ALTER TABLE {sql_name(self._log.place)} ADD COLUMNS ({added})").collect()
 
     def _must_evolve_first(self, where: Predicate) -> bool:
         """Return whether the table lacks a column of a condition, and takes new ones."""
@@ -281,7 +300,7 @@ class DeltaWrites:
         """
         properties = dict(extra_properties or {})
         if _needs_mapping(rows):
-            properties["delta.columnMapping.mode"] = "name"
+            properties |= _MAPPED
         if any("timestamp_ntz" in data_type for _, data_type in rows.dtypes):
             properties["delta.feature.timestampNtz"] = "supported"
         if properties:

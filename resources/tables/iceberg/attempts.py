@@ -19,7 +19,7 @@ from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.own_commit import IcebergOwnCommit
 from resources.tables.iceberg.spark_commit import SparkCommit
-from resources.tables.row_columns import with_validity
+from resources.tables.row_columns import written_columns
 from resources.tables.rows.row_counts import cache_and_count
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ class _SliceWrite:
             return
         fitted_rows = self._changes.fit_rows(self._rows, load, metadata)
         if isinstance(load, ByKeys):
-            check_types(with_validity(fitted_rows.schema, load), commit.columns(metadata), commit.table_name)
+            check_types(
+                written_columns(fitted_rows.schema, load), commit.columns(metadata), commit.table_name
+            )
         with_table_columns = partial(commit.with_table_columns, metadata=metadata)
         engine_reason = self.own_commit.commit_rows(
             fitted_rows, load, metadata, with_table_columns, self._count

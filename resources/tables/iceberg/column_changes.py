@@ -7,20 +7,21 @@ snapshot and can safely be repeated.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from partitions.errors import RowsRefused
 from partitions.evolution import SchemaMode, evolve_schema
 from partitions.loads import Load, ReplaceAll, Scd2
 from partitions.schema_types import Schema, all_nullable, type_text
-from partitions.target import COMMIT_COLUMN, HISTORY_COLUMNS
+from partitions.target import COMMIT_COLUMN
+from resources.sql import quoted
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.iceberg.columns import dotted, sql_type, stored_type
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
-from resources.tables.row_columns import evolve_columns, with_columns_of, with_validity
+from resources.tables.row_columns import evolve_columns, fit_to_table, written_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -40,16 +41,20 @@ class ColumnChanges:
     schema_mode: SchemaMode
 
     def alter_table(self, rows: DataFrame, load: Load) -> None:
-        """Change the table's columns for the rows before they are written, as the schema mode says."""
+        """Change the table's columns for the rows before they are written, as the schema mode says.
+
+        A table that was loaded without deletes gets the column that records them in any mode.
+        """
         commit = self.commit
-        if not self._may_change(load):
+        if not self._may_change(load) and not _records_deletes(load):
             return
 
         def attempt() -> None:
             metadata = commit.catalog.newest()
             if metadata is None or commit.is_taken(metadata):
                 return
-            if not (changes := self._evolving_columns(metadata).statements(rows.schema, load)):
+            changes = self._statements(rows.schema, load, metadata)
+            if not changes:
                 return
             session = rows.sparkSession
             name = commit.catalog.name(session)
@@ -63,9 +68,15 @@ class ColumnChanges:
         """Return rows with the table's columns if the mode may change these; else return them unchanged."""
         if not self._may_change(load):
             return rows
-        return self._evolving_columns(metadata).fit_rows(
-            rows, HISTORY_COLUMNS if isinstance(load, Scd2) else ()
-        )
+        return self._evolving_columns(metadata).fit_rows(rows, load)
+
+    def _statements(self, rows: StructType, load: Load, metadata: Metadata) -> list[str]:
+        """Return the ``ALTER TABLE`` clauses that a load of rows needs; empty if they fit."""
+        columns = self._evolving_columns(metadata)
+        changes = columns.statements(rows, load) if self._may_change(load) else []
+        if _records_deletes(load) and load.names.is_deleted not in columns.table.names:
+            changes.append(f"ADD COLUMN {quoted(load.names.is_deleted)} boolean")
+        return changes
 
     def _may_change(self, load: Load) -> bool:
         """Return whether this load evolves the table's columns instead of keeping or replacing them."""
@@ -100,26 +111,31 @@ class EvolvingColumns:
         """
         from pyspark.sql.types import StructType
 
-        incoming = _incoming_schema(with_validity(rows, load))
+        incoming = _incoming_schema(written_columns(rows, load))
         evolution = evolve_columns(self.table.jsonValue(), incoming, self.mode, self.table_name)
         if evolution.action == "none":
             return []
         target = StructType.fromJson(json.loads(json.dumps(evolution.schema)))
         return list(_alter_clauses((), self.table, target, self.table_name))
 
-    def fit_rows(self, rows: DataFrame, load_columns: Sequence[str]) -> DataFrame:
+    def fit_rows(self, rows: DataFrame, load: Load) -> DataFrame:
         """Return rows with the table's columns: missing ones are NULL, narrower values are cast.
 
         Rows that do not fit are returned unchanged.
 
         Args:
             rows: rows of the slice.
-            load_columns: columns that the load adds, and that the rows do not get here.
+            load: load of the slice; the rows do not get the columns here that it adds.
         """
-        if evolve_schema(self.table.jsonValue(), _incoming_schema(rows.schema), "rescue").rescued:
+        incoming = _incoming_schema(written_columns(rows.schema, load))
+        if evolve_schema(self.table.jsonValue(), incoming, "rescue").rescued:
             return rows
-        fields = [field for field in self.table.fields if field.name not in load_columns]
-        return with_columns_of(rows, type(self.table)(fields))
+        return fit_to_table(rows, self.table, load)
+
+
+def _records_deletes(load: Load) -> TypeGuard[Scd2]:
+    """Return whether the load writes a column that says which versions a delete ended."""
+    return isinstance(load, Scd2) and load.deletes is not None
 
 
 def _incoming_schema(rows: StructType) -> Schema:

@@ -25,9 +25,10 @@ _NUMBER = "strandline.number"
 _LOAD = "strandline.load"
 _BASE = "strandline.base"
 COPIED = "strandline.copied-records"
-"""Keys of a summary: metadata, tag (app id and number), kind of load, base snapshot of its branch, and number of copied rows."""
+DELETED = "strandline.deleted-records"
+"""Keys of a summary: metadata, tag (app id and number), kind of load, base snapshot of its branch, number of copied rows, and of rows that an upsert deleted."""
 
-_MERGE_COUNTS = "spark.merge-into.num-target-rows-"
+MERGE_COUNTS = "spark.merge-into.num-target-rows-"
 """Prefix of Spark's counts of a MERGE."""
 
 _REPLACED_ALL, _APPENDED, _PUBLISHED, _FENCED = "replace-all", "append", "publish", "fence"
@@ -151,6 +152,7 @@ class IcebergCommit:
             uncounted=not are_counted,
             follows=self.before.version if self.before else None,
             committed_by=self.strandline_metadata.get("committed_by"),
+            deleted=max(0, *map(self.snapshot.count, (DELETED, f"{MERGE_COUNTS}deleted"))),
         )
 
     @property
@@ -170,8 +172,8 @@ class IcebergCommit:
             return written - copied_rows, snapshot.count("deleted-records") - copied_rows, True
         copied_rows = 0
         if changes_rows(snapshot):
-            counts = [snapshot.count(f"{_MERGE_COUNTS}{suffix}") for suffix in ("inserted", "updated")]
-            if f"{_MERGE_COUNTS}inserted" not in snapshot.summary or min(counts) < 0:
+            counts = [snapshot.count(f"{MERGE_COUNTS}{suffix}") for suffix in ("inserted", "updated")]
+            if f"{MERGE_COUNTS}inserted" not in snapshot.summary or min(counts) < 0:
                 return written, 0, False
             copied_rows = written - sum(counts)
         rows_before = self.before.rows if self.before else None if self.follows else 0

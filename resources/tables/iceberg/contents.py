@@ -21,6 +21,7 @@ from resources.tables.contract.contents import TableContents, TellsNextColumns
 from resources.tables.contract.spans import FileSpan, TellsSpans
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.commit import group_commits
+from resources.tables.iceberg.commit_column import hidden_columns, hides_commit_column
 from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
 from resources.tables.iceberg.rows import (
     count_rows,
@@ -28,9 +29,9 @@ from resources.tables.iceberg.rows import (
     file_maxima,
     file_spans,
     first_rows,
-    hides_commit_column,
     highest_values,
     holds_any,
+    select_rows,
     text_counts,
 )
 from resources.tables.iceberg.share import IcebergShare
@@ -158,6 +159,14 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
         metadata = open_source_metadata(self.place, self.catalog)
         return first_rows(metadata, [field["name"] for field in _spark_fields(metadata)], limit, rows)
 
+    def arrow_rows(
+        self, version: Version, rows: Predicate = EVERYTHING, columns: Sequence[str] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return exactly the rows of a version that meet a condition, without Strandline's column."""
+        metadata = open_source_metadata(self.place, self.catalog)
+        hidden = hidden_columns(metadata)
+        return select_rows(metadata, _snapshot(metadata, version), rows, columns, hidden)
+
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has a row that meets a condition."""
         metadata = open_source_metadata(self.place, self.catalog)
@@ -222,5 +231,5 @@ def _snapshot(metadata: Metadata, version: Version | None) -> Snapshot | None:
 
 
 def _spark_fields(metadata: Metadata) -> list[dict[str, Any]]:
-    hidden = COMMIT_COLUMN if hides_commit_column(metadata) else None
-    return [field for field in spark_schema(metadata.version_schema)["fields"] if field["name"] != hidden]
+    hidden = hidden_columns(metadata)
+    return [field for field in spark_schema(metadata.version_schema)["fields"] if field["name"] not in hidden]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from partitions.loads import Load, Scd2
+from partitions.loads import Load
 from partitions.target import COMMIT_COLUMN
 from resources.sql import literal, quoted
 from resources.tables.iceberg.columns import with_commit_column
 from resources.tables.iceberg.commit import OWNS_COLUMN
+from resources.tables.iceberg.commit_column import owns_commit_column
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
-from resources.tables.iceberg.rows import owns_commit_column
-from resources.tables.rows.scd2 import scd2_initial_rows
+from resources.tables.rows.keyed_rows import initial_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +37,7 @@ def create_table(
     """Create the table with its first rows in one commit of Spark; fail if it exists."""
     from pyspark.sql import functions as F
 
-    rows = scd2_initial_rows(rows, load) if isinstance(load, Scd2) else rows
+    rows = rows if load is None else initial_rows(rows, load)
     session, catalog = rows.sparkSession, commit.catalog
     name = catalog.name(session)
     session.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.namespace(session)}")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from resources.tables.contract.commits import TableCommit, TableHead, TaggedCommit, Version, Writer
 from resources.tables.iceberg.commit import IcebergCommit, group_commits
+from resources.tables.iceberg.commit_column import highest_number, holds_commit_of
 from resources.tables.iceberg.metadata import Metadata, sequence_of
-from resources.tables.iceberg.rows import highest_number, holds_commit_of
 
 
 def compare_head(

@@ -11,9 +11,9 @@ from typing import Any
 from resources.connections.places import Place
 from resources.tables.contract.adopting import AdoptableState
 from resources.tables.iceberg.commit import IcebergCommit, group_commits
+from resources.tables.iceberg.commit_column import highest_number
 from resources.tables.iceberg.head import removes_all_rows
 from resources.tables.iceberg.metadata import Metadata, Snapshot, sequence_of
-from resources.tables.iceberg.rows import highest_number
 from resources.tables.user_metadata import stored_state
 
 

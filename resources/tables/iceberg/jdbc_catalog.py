@@ -18,6 +18,7 @@ from uuid import uuid4
 from partitions.errors import SourceError, TargetError, shorten_to_line
 from resources.connections.jdbc import JdbcConnection
 from resources.connections.places import Place
+from resources.drivers import require_driver
 from resources.tables.iceberg.catalog import (
     LOCAL_FILES,
     SqlNames,
@@ -207,6 +208,7 @@ class JdbcCatalog(SqlNames):
 
     def _location(self, row: tuple[str, str, str] | None = None) -> str | None:
         """Return the metadata's address in a row: catalog, namespace and table; None: the table's own row."""
+        require_driver("psycopg")
         from psycopg.errors import UndefinedTable
 
         with self._connect() as session:
@@ -222,6 +224,7 @@ class JdbcCatalog(SqlNames):
 
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection]:
+        require_driver("psycopg")
         import psycopg
 
         libpq: Any = self._connection.libpq

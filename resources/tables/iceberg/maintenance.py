@@ -77,6 +77,12 @@ class IcebergMaintenance(TableMaintenance, CanOptimize):
             removed=int(counts["rewritten_data_files_count"]),
         )
 
+    @override
+    def retention(self) -> timedelta:
+        """Return how long snapshots stay."""
+        metadata = self.catalog.newest()
+        return _SEVEN_DAYS if metadata is None else snapshot_retention(metadata)
+
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Expire snapshots older than the table's retention, and delete unreferenced files."""
         metadata = self.catalog.newest()

@@ -26,6 +26,7 @@ _SPARK_TYPES = {
     "timestamp": "timestamp_ntz",
     "timestamptz": "timestamp",
     "uuid": "string",
+    "unknown": "void",
 }
 """Spark's names of types that differ from Iceberg's."""
 
@@ -40,6 +41,7 @@ class Snapshot:
         sequence: sequence number, which rises with each snapshot of the table.
         operation: ``append``, ``overwrite``, ``delete`` or ``replace``.
         summary: properties that the commit recorded.
+        timestamp: time of the commit in epoch milliseconds.
     """
 
     id: int
@@ -47,6 +49,7 @@ class Snapshot:
     sequence: int
     operation: str
     summary: Mapping[str, str]
+    timestamp: int = 0
 
     @classmethod
     def parse(cls, raw: Mapping[str, Any]) -> Snapshot:
@@ -59,6 +62,7 @@ class Snapshot:
             raw.get("sequence-number", 0),
             operation,
             summary,
+            int(raw.get("timestamp-ms") or 0),
         )
 
     @property
@@ -160,9 +164,9 @@ class Metadata:
         """Return the snapshot of a version, even if readers no longer see it; None if it is gone."""
         return self.snapshots.get(int(version.partition("-")[2])) if _has_snapshot(version) else None
 
-    def lineage(self) -> Iterator[Snapshot]:
-        """Yield the visible snapshot and its ancestors, newest first, as far as they are not expired."""
-        snapshot = self.current
+    def lineage(self, newest: Snapshot | None = None) -> Iterator[Snapshot]:
+        """Yield a snapshot (None: the visible one) and its ancestors that are not expired, newest first."""
+        snapshot = newest or self.current
         while snapshot is not None:
             yield snapshot
             snapshot = self.snapshots.get(snapshot.parent) if snapshot.parent is not None else None
@@ -175,9 +179,12 @@ class Metadata:
     @property
     def version_schema(self) -> Mapping[str, Any]:
         """Columns of the newest version, without columns that were added after it."""
-        current = self.raw.get("current-snapshot-id")
+        return self.schema_of(self.raw.get("current-snapshot-id"))
+
+    def schema_of(self, snapshot: int | None) -> Mapping[str, Any]:
+        """Return the columns of a snapshot; the newest columns if it does not record them."""
         snapshots = self.raw.get("snapshots") or ()
-        schema_id = next((raw.get("schema-id") for raw in snapshots if raw["snapshot-id"] == current), None)
+        schema_id = next((raw.get("schema-id") for raw in snapshots if raw["snapshot-id"] == snapshot), None)
         return self.schema if schema_id is None else self._schema(schema_id)
 
     def _schema(self, schema_id: int | None) -> Mapping[str, Any]:

@@ -18,11 +18,11 @@ from resources.tables.contract.commits import Tag
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.columns import check_types, commit_column, in_table_order
 from resources.tables.iceberg.commit import commit_value, summary_of
+from resources.tables.iceberg.commit_column import hides_commit_column, owns_commit_column
 from resources.tables.iceberg.conflicts import conflict_error, is_conflict
 from resources.tables.iceberg.head import read_tip
 from resources.tables.iceberg.metadata import Metadata, spark_schema
 from resources.tables.iceberg.own_commit import replaced_table_error
-from resources.tables.iceberg.rows import hides_commit_column, owns_commit_column
 from resources.tables.user_metadata import with_writer
 
 if TYPE_CHECKING:

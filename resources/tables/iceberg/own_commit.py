@@ -58,11 +58,13 @@ class _SnapshotWrite:
         replaced: files to remove.
         count_copied: counts the copied rows among the written files; None if the load only adds rows,
             whatever the table holds.
+        deleted_rows: rows that deletes of an upsert remove.
     """
 
     rows: DataFrame
     replaced: ReplacedFiles
     count_copied: Callable[[Place, Sequence[WrittenFile]], int] | None = None
+    deleted_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ class IcebergOwnCommit:
         rewritten = changes.rewrite(
             replaced_files.read(session, table, self._place), replaced_files.partial_rows
         )
-        return _SnapshotWrite(rewritten.rows, replaced_files, rewritten.count_copied)
+        return _SnapshotWrite(rewritten.rows, replaced_files, rewritten.count_copied, rewritten.deleted_rows)
 
     def _without_spark(self, find: Callable[[], ReplacedFiles]) -> ReplacedFiles:
         try:
@@ -226,7 +228,7 @@ class IcebergOwnCommit:
             write_files(table.with_ids(work.rows), folder.child(folder_name), (), compression=table.codec)
             written = drop_empty_files(folder, find_written_files(folder, folder_name, work.rows))
             copied_rows = work.count_copied(folder.child(folder_name), written) if work.count_copied else None
-            change = self._change(written, table, work.replaced, copied_rows)
+            change = self._change(written, table, work, copied_rows)
         if not written:
             remove_files(folder, folder_name)
         self._staged = _StagedFiles(folder_name, table, change, work.count_copied is not None)
@@ -235,7 +237,7 @@ class IcebergOwnCommit:
         self,
         written: Sequence[WrittenFile],
         table: PlainTable,
-        replaced_files: ReplacedFiles,
+        work: _SnapshotWrite,
         copied_rows: int | None,
     ) -> SnapshotChange:
         """Write the manifests of a change and return the change, which is not part of the table yet.
@@ -245,11 +247,11 @@ class IcebergOwnCommit:
             TargetError: a manifest cannot be written.
         """
         if (
-            not written and not replaced_files.entries
+            not written and not work.replaced.entries
         ):  # a commit without files needs a fence to take its number
             raise NeedsEngine("nothing is added or removed")
         try:
-            return SnapshotChange.of(written, table, replaced_files, copied_rows)
+            return SnapshotChange.of(written, table, work.replaced, copied_rows, work.deleted_rows)
         except (OSError, ValueError) as error:
             raise TargetError(
                 f"table {self._place}: a manifest cannot be written: {type(error).__name__}: {shorten_to_line(str(error))}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from resources.tables.data_files.written import WrittenFile
-from resources.tables.iceberg.commit import COPIED
+from resources.tables.iceberg.commit import COPIED, DELETED
 from resources.tables.iceberg.metadata import next_timestamp
 from resources.tables.iceberg.own_files import data_file
 from resources.tables.iceberg.plain_table import PlainTable
@@ -60,6 +60,7 @@ class SnapshotChange:
         table: PlainTable,
         replaced_files: ReplacedFiles,
         copied_rows: int | None,
+        deleted_rows: int = 0,
     ) -> SnapshotChange:
         """Write the manifests of a change and return the change.
 
@@ -68,6 +69,7 @@ class SnapshotChange:
             table: table that they were written for.
             replaced_files: files to remove from it.
             copied_rows: rows of removed files that the added files contain; None if nothing is replaced.
+            deleted_rows: rows that deletes of an upsert remove.
 
         Raises:
             NeedsEngine: a file is not as Iceberg reads it.
@@ -89,6 +91,7 @@ class SnapshotChange:
                 "deleted-records": replaced_files.rows,
                 "removed-files-size": replaced_files.size,
                 COPIED: copied_rows,
+                **({DELETED: deleted_rows} if deleted_rows else {}),
             }
         replaced_paths = frozenset(manifest.manifest_path for manifest in replaced_files.manifests)
         return cls(id_, table.io, manifests, replaced_paths, counts)

@@ -16,8 +16,8 @@ from resources.sql import quoted
 from resources.tables.contract.conflict_retries import NeedsEngine
 from resources.tables.data_files.footers import has_legacy_calendar
 from resources.tables.iceberg.catalog import strip_file_scheme
+from resources.tables.iceberg.commit_column import owns_commit_column
 from resources.tables.iceberg.metadata import Metadata, spark_schema
-from resources.tables.iceberg.rows import owns_commit_column
 
 if TYPE_CHECKING:
     from pyarrow.parquet import FileMetaData
@@ -184,8 +184,15 @@ def _is_plain(column: Mapping[str, Any]) -> bool:
     data_type = column["type"]
     if column["required"]:
         return False
+    is_struct = isinstance(data_type, Mapping)
+    return has_plain_type(column) and (not is_struct or all(map(_is_plain, data_type["fields"])))
+
+
+def has_plain_type(column: Mapping[str, Any]) -> bool:
+    """Return whether a plain file holds a column as Iceberg reads it."""
+    data_type = column["type"]
     if isinstance(data_type, Mapping):
-        return data_type["type"] == "struct" and all(map(_is_plain, data_type["fields"]))
+        return data_type["type"] == "struct" and all(map(has_plain_type, data_type["fields"]))
     return data_type in _PLAIN_TYPES or data_type.startswith("decimal(")
 
 

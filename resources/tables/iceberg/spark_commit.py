@@ -25,6 +25,8 @@ from resources.tables.iceberg.fence import fence
 from resources.tables.iceberg.layout import Layout
 from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
+from resources.tables.row_columns import written_columns
+from resources.tables.rows.keyed_rows import initial_rows
 from resources.tables.rows.merge_statement import delete_missing_rows, merge_rows
 from resources.tables.rows.scd2 import scd2_changes
 
@@ -57,7 +59,7 @@ class SparkCommit:
                 snapshot never needs one.
         """
         if metadata.current is None or without_branch:
-            self._append(rows, metadata)
+            self._append(initial_rows(rows, load), metadata)
         else:
             work = partial(self._load, rows, load, metadata)
             Branches(self.commit.catalog, self.commit.tag).publish(rows.sparkSession, metadata, work)
@@ -90,7 +92,7 @@ class SparkCommit:
             self._replace_all(rows, metadata, branch)
             yield
             return
-        check_types(rows.schema, table, self.commit.table_name)
+        check_types(written_columns(rows.schema, load), table, self.commit.table_name)
         match load:
             case Append():
                 self._add(rows, load, metadata, branch)
@@ -124,10 +126,10 @@ class SparkCommit:
         if isinstance(load, Scd2):
             rows = read_once(scd2_changes(rows, session.table(branch).drop(COMMIT_COLUMN), load))
         rows = with_commit_column(rows, self.commit.value)
-        if isinstance(load, Upsert) and load.where != NOTHING:
+        if isinstance(load, Upsert) and load.where != NOTHING and not load.inserts_only:
             delete_missing_rows(rows, load, branch).merge()
             yield
-        elif isinstance(load, ReplaceKeys) and load.where != NOTHING:
+        elif isinstance(load, Upsert | ReplaceKeys) and load.where != NOTHING:
             yield from _delete_rows(session, branch, load.where)
         merge_load = load if isinstance(load, Scd2) else replace(load, where=NOTHING)
         with _with_summary(session, self.commit.summary(load, metadata)):

@@ -18,11 +18,12 @@ from resources.tables.contract.commits import TableCommit, TableHead, Tag, Tagge
 from resources.tables.contract.relocation import Relocation, TableMoved
 from resources.tables.contract.table import Table
 from resources.tables.folder_values import check_iceberg_values
-from resources.tables.iceberg.appends import IcebergAppends
 from resources.tables.iceberg.attempts import write_slice
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import group_commits
+from resources.tables.iceberg.commit_column import count_of_commit
+from resources.tables.iceberg.commit_log import IcebergCommits
 from resources.tables.iceberg.contents import IcebergContents
 from resources.tables.iceberg.fence import give_up
 from resources.tables.iceberg.head import compare_head, find_writer, read_tip
@@ -33,7 +34,7 @@ from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.relocation import MovedTable
 from resources.tables.iceberg.rest_catalog import RestCatalog
-from resources.tables.iceberg.rows import count_of_commit, count_rows
+from resources.tables.iceberg.rows import count_rows
 from resources.tables.iceberg.share import IcebergShare
 from resources.tables.removal import remove_files
 from resources.tables.user_metadata import commit_text
@@ -95,9 +96,9 @@ class IcebergTable(Table):
         return IcebergMaintenance(self._catalog, self._place)
 
     @property
-    def appends(self) -> IcebergAppends:
-        """Appends of the table's versions."""
-        return IcebergAppends(self._place, self._catalog)
+    def commits(self) -> IcebergCommits:
+        """Commits of the table."""
+        return IcebergCommits(self._place, self._catalog)
 
     def exists(self) -> bool:
         """Return whether the catalog has the table, or one was moved to its place."""

@@ -345,6 +345,7 @@ class ParquetCommit:
             if self.tag.after
             else None,
             rewound=self.tag.rewound,
+            deletes=self.tag.deletes,
             writer=asdict(self.tag.writer) if self.tag.writer else None,
             state=self.state,
             time=utc_now(),

@@ -71,6 +71,7 @@ class CommitList(_StoredModel):
         gives_up: whether the commit is a fence.
         after: as in :class:`resources.tables.contract.commits.Tag`.
         rewound: likewise.
+        deletes: likewise.
         state: sentinel JSON text of the watermark after the commit.
         time: time of the commit by its writer's clock; for people and for retention.
         follows: version before it; None if it created the table.
@@ -96,6 +97,7 @@ class CommitList(_StoredModel):
     gives_up: bool = False
     after: PrecedingCommit | None = None
     rewound: bool = False
+    deletes: bool = False
     state: str
     time: str
     follows: int | None = None

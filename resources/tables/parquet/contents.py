@@ -5,7 +5,7 @@ Only :meth:`ParquetContents.read` starts Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -75,7 +75,7 @@ class ParquetContents(TableContents):
     def partition_columns(self) -> tuple[str, ...]:
         """Return the partition columns of the newest list."""
         versions = self.log.versions()
-        return tuple(self._snapshot(versions[-1]).partition_by) if versions else ()
+        return tuple(self.snapshot(versions[-1]).partition_by) if versions else ()
 
     def schema(self) -> tuple[Version, str] | None:
         """Return the newest version and its columns as Spark's JSON."""
@@ -83,7 +83,7 @@ class ParquetContents(TableContents):
         if not versions:
             return None
         version = versions[-1]
-        return version, self._snapshot(version).columns_json
+        return version, self.snapshot(version).columns_json
 
     def highest_values(
         self, columns: Sequence[str], version: Version | None = None, rows: Predicate | None = None
@@ -119,6 +119,12 @@ class ParquetContents(TableContents):
         """Return some rows of the newest version."""
         return self._query(lambda version_rows: version_rows.first(limit, rows))
 
+    def arrow_rows(
+        self, version: Version, rows: Predicate = EVERYTHING, columns: Sequence[str] | None = None
+    ) -> pa.RecordBatchReader:
+        """Return exactly the rows of a version that meet a condition; all are read at once."""
+        return self._query(lambda version_rows: version_rows.select(rows, columns), version).to_reader()
+
     def holds_any(self, version: Version, rows: Predicate) -> bool:
         """Return whether a version has a row that meets a condition."""
         return self._query(lambda version_rows: version_rows.holds_any(rows), version)
@@ -143,11 +149,23 @@ class ParquetContents(TableContents):
 
     def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
         """Return the rows of a version from the files that may hold requested rows."""
-        snapshot = self._snapshot(version)
-        schema, types = spark_schema(snapshot.columns_json), column_types(snapshot.columns_json)
+        snapshot = self.snapshot(version)
+        types = column_types(snapshot.columns_json)
+        paths = [
+            path
+            for path, file in snapshot.files.items()
+            if match_statistics(rows, extents_of(file, types)) is not FileMatch.NONE
+        ]
+        return self.read_paths(spark, snapshot, paths, snapshot.columns_json)
+
+    def read_paths(
+        self, spark: SparkSession, snapshot: TableSnapshot, paths: Collection[str], columns_json: str
+    ) -> DataFrame:
+        """Return all rows of some files of a version, with the given columns."""
+        schema, chosen_paths = spark_schema(columns_json), set(paths)
         by_folder: dict[str, list[str]] = {}
-        for listed_path, (folder, path) in self._locate_files(snapshot).items():
-            if match_statistics(rows, extents_of(snapshot.files[listed_path], types)) is not FileMatch.NONE:
+        for listed_path, (folder, path) in self.locate_files(snapshot).items():
+            if listed_path in chosen_paths:
                 by_folder.setdefault(folder, []).append(path)
         reads = [
             files_reader(spark, schema)
@@ -161,7 +179,8 @@ class ParquetContents(TableContents):
             return spark.createDataFrame([], schema)
         return reduce(lambda above, below: above.unionByName(below), reads).select(*map(quoted, schema.names))
 
-    def _snapshot(self, version: Version) -> TableSnapshot:
+    def snapshot(self, version: Version) -> TableSnapshot:
+        """Return the table after a version; raise SourceError if a list is missing."""
         try:
             snapshot = self.log.snapshot(int(version))
         except TargetError as error:
@@ -169,7 +188,7 @@ class ParquetContents(TableContents):
         assert snapshot is not None
         return snapshot
 
-    def _locate_files(self, snapshot: TableSnapshot) -> dict[str, tuple[str, str]]:
+    def locate_files(self, snapshot: TableSnapshot) -> dict[str, tuple[str, str]]:
         """Return where the files of a version lie now."""
         try:
             return self.placement.resolve(snapshot, self.log.snapshot() or snapshot)
@@ -188,14 +207,14 @@ class ParquetContents(TableContents):
         With ``existing_only`` the last attempt skips files that others removed.
         """
         for attempt in range(_ATTEMPTS):
-            snapshot = self._snapshot(self.newest_version() if version is None else version)
+            snapshot = self.snapshot(self.newest_version() if version is None else version)
             if existing_only and attempt == _ATTEMPTS - 1:
                 missing = set(check_files(self.log, self.placement).missing_paths)
                 files = {path: file for path, file in snapshot.files.items() if path not in missing}
                 snapshot = replace(snapshot, files=files)
             places = {
                 path: (self.placement.place_of(folder), path_in_folder)
-                for path, (folder, path_in_folder) in self._locate_files(snapshot).items()
+                for path, (folder, path_in_folder) in self.locate_files(snapshot).items()
             }
             try:
                 return query(VersionRows(self.log.place, snapshot, places))

@@ -38,6 +38,11 @@ class ParquetMaintenance(TableMaintenance):
     now: datetime
 
     @override
+    def retention(self) -> timedelta:
+        """Return seven days."""
+        return RETENTION
+
+    @override
     def vacuum(self, session: Callable[[], SparkSession]) -> MaintenanceResult:
         """Delete removed files that no version within the retention has.
 

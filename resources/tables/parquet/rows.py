@@ -62,6 +62,15 @@ class VersionRows:
                 break
         return read_rows
 
+    def select(self, rows: Predicate, columns: Sequence[str] | None) -> pa.Table:
+        """Return the rows that meet a condition, with these columns (None: all)."""
+        import pyarrow as pa
+
+        types = arrow_types(self.snapshot.columns_json)
+        names = list(types) if columns is None else list(columns)
+        no_rows = pa.schema([(name, types[name]) for name in names]).empty_table()
+        return pa.concat_tables([no_rows, *(batch.select(names) for batch in self._batches(names, rows))])
+
     def highest(self, columns: Sequence[str], rows: Predicate | None) -> dict[str, Any]:
         """Return the highest value of each column.
 

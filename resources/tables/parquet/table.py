@@ -16,6 +16,7 @@ from resources.tables.contract.adopting import AdoptableState
 from resources.tables.contract.commits import TableCommit, TableHead, Tag, TaggedCommit, Version
 from resources.tables.contract.table import FollowsUp, Table
 from resources.tables.parquet.commit import ParquetCommit
+from resources.tables.parquet.commit_log import ParquetCommits
 from resources.tables.parquet.contents import ParquetContents
 from resources.tables.parquet.file_check import FileCheck, check_files
 from resources.tables.parquet.head import adoptable_state, compare_head, read_tip
@@ -62,6 +63,11 @@ class ParquetTable(Table, FollowsUp):
     def maintenance(self) -> ParquetMaintenance:
         """Maintenance of the table."""
         return ParquetMaintenance(self._log, self._placement, datetime.now(UTC))
+
+    @property
+    def commits(self) -> ParquetCommits:
+        """Commits of the table."""
+        return ParquetCommits(self.contents)
 
     def head(self, recorded: TableCommit | None, app_id: str | None) -> TableHead:
         """Compare the table's lists with the recorded commit, and once with the existing files."""

@@ -7,12 +7,15 @@ bring all of them to one task and sort them there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from partitions.loads import Order, OrderByPath
+from partitions.target import HELPER_PREFIX
 from resources.spark.frames import with_columns_as
 from resources.sql import quoted
+from resources.tables.rows.absent_columns import is_absent
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,7 +31,15 @@ _MICROSECOND_FORMATS = {
 """By default JSON cuts times to milliseconds, which would make different rows equal."""
 
 
-def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame:
+def latest_rows(
+    rows: DataFrame,
+    keys: Sequence[str],
+    order: Order,
+    *,
+    is_earliest: bool = False,
+    first_values: Mapping[str, Column] = MappingProxyType({}),
+    absent: str | None = None,
+) -> DataFrame:
     """Return the latest row of each key, with the columns in their order.
 
     Among equally late rows the one with the higher values wins, compared column by column. The result
@@ -38,6 +49,12 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
         rows: all rows; read once.
         keys: key columns; NULL is a value like any other.
         order: order that says which of two rows is later.
+        is_earliest: whether the earliest row is returned instead, of equally late ones that with the lower
+            values.
+        first_values: columns that get their value of the earliest row of the key that meets a condition;
+            NULL if none does.
+        absent: column with the names of columns that a row has no value for. Each gets the value of the
+            latest row of the key that has one, of equally late rows the higher; None: there are none.
     """
     from pyspark.sql import functions as F
 
@@ -65,14 +82,60 @@ def latest_rows(rows: DataFrame, keys: Sequence[str], order: Order) -> DataFrame
     unordered_values = F.struct(
         *[column.alias(f"v{number}") for number, column in enumerate(unordered_columns)]
     )
-    aggregates = [F.max(F.struct(*sort_position)).alias("_strandline_latest")]
+    of_row, of_values = (F.min, F.min_by) if is_earliest else (F.max, F.max_by)
+    position = F.struct(*sort_position)
+    aggregates = [of_row(position).alias("_strandline_latest")]
     aggregates += (
-        [F.max_by(unordered_values, F.struct(*sort_position)).alias("_strandline_rest")]
-        if unordered_columns
-        else []
+        [of_values(unordered_values, position).alias("_strandline_rest")] if unordered_columns else []
     )
+    firsts = {name.lower(): f"_strandline_first_{number}" for number, name in enumerate(first_values)}
+    aggregates += [
+        F.min_by(F.col(quoted(name)), F.when(is_counted, position)).alias(firsts[name.lower()])
+        for name, is_counted in first_values.items()
+    ]
+    present: dict[str, str] = {}
+    if absent is not None:
+        not_filled = {by.column.lower() for by in order} | firsts.keys()
+        filled = [
+            field
+            for field in other_columns
+            if field[0].lower() not in not_filled and not field[0].startswith(HELPER_PREFIX)
+        ]
+        present = {name: f"_strandline_present_{number}" for number, (name, _) in enumerate(filled)}
+        aggregates += [
+            _latest_present(name, data_type, F.col(quoted(absent)), lateness).alias(present[name])
+            for name, data_type in filled
+        ]
     latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*aggregates)
-    return with_columns_as(latest.select(*_original_columns(rows, folded_keys, len(lateness))), rows)
+    originals = dict(zip(rows.columns, _original_columns(rows, folded_keys, len(lateness)), strict=True))
+    columns = originals | {
+        name: F.col(firsts[name.lower()]).alias(name) for name in originals if name.lower() in firsts
+    }
+    if absent is not None:
+        absent_names = originals[absent]
+        columns |= {
+            name: F.when(is_absent(absent_names, name), F.col(f"{alias}.value"))
+            .otherwise(originals[name])
+            .alias(name)
+            for name, alias in present.items()
+        }
+        filled_names = [
+            F.when(F.col(alias).isNotNull(), F.lit(name.lower())) for name, alias in present.items()
+        ]
+        columns[absent] = F.array_except(
+            absent_names, F.array(*filled_names) if filled_names else F.array().cast("array<string>")
+        ).alias(absent)
+    return with_columns_as(latest.select(*columns.values()), rows)
+
+
+def _latest_present(name: str, data_type: DataType, absent: Column, lateness: Sequence[Column]) -> Column:
+    """Return the value of a column in the latest row that has one, as a struct; NULL if no row has one."""
+    from pyspark.sql import functions as F
+
+    position = [*lateness, comparable(name, data_type)]
+    place = F.struct(*[column.alias(f"c{number}") for number, column in enumerate(position)])
+    value = F.struct(F.col(quoted(name)).alias("value"))
+    return F.max_by(value, F.when(~is_absent(absent, name), place))
 
 
 def drop_shared_keys(

@@ -11,8 +11,10 @@ from partitions.predicate import EVERYTHING, NOTHING, Predicate
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
+from resources.tables.rows.absent_columns import is_absent
 from resources.tables.rows.deduplicate import sort_key
-from resources.tables.rows.scd2 import CHANGE, IS_CURRENT, VALID_FROM, VALID_TO
+from resources.tables.rows.delete_marks import is_delete
+from resources.tables.rows.scd2 import CHANGE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 _SLICE_PREFIX = "_strandline_"
 """Prefix of the slice's column aliases, which no table column has, so that each name is unambiguous."""
 
-_DELETES = "_strandline_deletes"
+_CLEARS = "_strandline_clears"
 """Column: whether the row deletes the table's rows of its key; otherwise the row is inserted."""
 
 
@@ -36,8 +38,8 @@ def merge_rows(
     """Return the MERGE of a slice into an existing table.
 
     Args:
-        rows: rows of the slice, with columns of the table; an upsert has each key once, SCD2 each version
-            with its change.
+        rows: rows of the slice, with columns of the table and the load's own; an upsert has each key once,
+            SCD2 each version with its change.
         load: keyed load.
         table: name of the table in SQL.
         schema: schema of the table.
@@ -92,18 +94,54 @@ def _merge_upsert(
         if load.guarded != EVERYTHING:
             is_not_older = is_not_older | ~F.coalesce(condition(load.guarded), F.lit(False))
     values = _column_values(schema, names)
+    updates = _update_values(values, load, names)
     has_same_keys = same_keys(load.keys, names)
     merging = renamed_rows.mergeInto(
         table, has_same_keys if load.within == EVERYTHING else has_same_keys & condition(load.within)
     )
-    merging = merging.whenMatched(is_not_older).update(values).whenNotMatched().insert(values)
+    if load.inserts_only:
+        if load.where != NOTHING:
+            merging = merging.whenMatched(condition(load.where)).update(values)
+        merging = merging.whenNotMatched().insert(values)
+    elif load.deletes is None:
+        merging = merging.whenMatched(is_not_older).update(updates).whenNotMatched().insert(values)
+    else:
+        deletes = is_delete(names[load.deletes.lower()])
+        merging = merging.whenMatched(deletes if is_not_older is None else is_not_older & deletes).delete()
+        merging = merging.whenMatched(~deletes if is_not_older is None else is_not_older & ~deletes).update(
+            updates
+        )
+        merging = merging.whenNotMatched(~deletes).insert(values)
     return _with_clearing(merging, load.where)
+
+
+def _update_values(values: Mapping[str, Column], load: Upsert, names: Mapping[str, str]) -> dict[str, Column]:
+    """Return the values of an update; immutable columns, and those that a row lacks, stay as they are.
+
+    Args:
+        values: value of the slice's row by quoted name of the table's column.
+        load: load of the slice.
+        names: aliases of the slice's columns by their name in lower case.
+    """
+    from pyspark.sql import functions as F
+
+    immutable = {quoted(name).lower() for name in load.immutable}
+    columns = {quoted(name): name for name in names}
+    updates: dict[str, Column] = {}
+    for name, value in values.items():
+        column, stored, update = columns.get(name.lower()), F.expr(name), value
+        if load.absent is not None:
+            if column is None:
+                continue
+            update = F.when(is_absent(F.col(names[load.absent]), column), stored).otherwise(value)
+        updates[name] = F.coalesce(stored, update) if name.lower() in immutable else update
+    return updates
 
 
 def _merge_replacement(
     renamed_rows: DataFrame, table: str, load: ReplaceKeys, schema: StructType, names: Mapping[str, str]
 ) -> MergeIntoWriter:
-    """Return a MERGE that inserts every row and deletes the table's rows of the same keys.
+    """Return a MERGE that inserts every row but deletes, and deletes the table's rows of the same keys.
 
     The first row of each key occurs twice: once to be inserted, once to match the rows that it deletes.
     """
@@ -114,13 +152,14 @@ def _merge_replacement(
     is_first = F.row_number().over(Window.partitionBy(*keys).orderBy(*keys)) == 1
     delete_flags = F.when(is_first, F.array(F.lit(True), F.lit(False))).otherwise(F.array(F.lit(False)))
     # Number the rows first: Spark allows no window function inside explode.
-    flagged_rows = renamed_rows.withColumn(_DELETES, delete_flags).withColumn(
-        _DELETES, F.explode(F.col(_DELETES))
+    flagged_rows = renamed_rows.withColumn(_CLEARS, delete_flags).withColumn(
+        _CLEARS, F.explode(F.col(_CLEARS))
     )
-    merging = flagged_rows.mergeInto(table, F.col(_DELETES) & same_keys(load.keys, names))
-    merging = (
-        merging.whenMatched().delete().whenNotMatched(~F.col(_DELETES)).insert(_column_values(schema, names))
-    )
+    merging = flagged_rows.mergeInto(table, F.col(_CLEARS) & same_keys(load.keys, names))
+    is_inserted = ~F.col(_CLEARS)
+    if load.deletes is not None:
+        is_inserted &= ~is_delete(names[load.deletes.lower()])
+    merging = merging.whenMatched().delete().whenNotMatched(is_inserted).insert(_column_values(schema, names))
     return _with_clearing(merging, load.where)
 
 
@@ -135,9 +174,10 @@ def _merge_versions(
     from pyspark.sql import functions as F
 
     change = F.col(names[CHANGE])
-    changed_values = {name: F.col(names[name]) for name in (VALID_TO, IS_CURRENT, *commit_columns)}
+    end_columns = [name for name in load.names.all[1:] if name.lower() in names]
+    changed_values = {quoted(name): F.col(names[name.lower()]) for name in (*end_columns, *commit_columns)}
     values = _column_values(schema, names)
-    merging = renamed_rows.mergeInto(table, same_keys((*load.keys, VALID_FROM), names))
+    merging = renamed_rows.mergeInto(table, same_keys((*load.keys, load.names.valid_from), names))
     merging = merging.whenMatched(change == "delete").delete()
     merging = merging.whenMatched(change == "close").update(changed_values)
     merging = merging.whenMatched(change == "replace").update(values)

@@ -3,26 +3,32 @@
 See docs/reference/loads.md, scd2.
 
 The table's versions of the slice's keys and the slice's rows are sorted by time in one pass, so the source
-is read once. A version that equals the one before it is dropped; each version is valid until the next one.
+is read once. A version that equals the one before it is dropped; each version is valid until the next one,
+or until a delete. The version that a delete ended records the delete: it is read from there again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from partitions.loads import Scd2
-from partitions.target import HISTORY_COLUMNS, ORIGIN_COLUMNS
+from partitions.history import end_value
+from partitions.loads import Scd2, helper_columns
+from partitions.target import ORIGIN_COLUMNS
+from resources.spark.frames import type_of_column
 from resources.sql import quoted
 from resources.tables.rows.deduplicate import comparable
+from resources.tables.rows.delete_marks import is_delete
+from resources.tables.rows.history_columns import compared_columns, history_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
     from pyspark.sql.window import WindowSpec
 
-VALID_FROM, VALID_TO, IS_CURRENT = HISTORY_COLUMNS
+_FROM, _TO, _CURRENT = "_strandline_from", "_strandline_to", "_strandline_current"
+"""Start and end of a version, NULL if it is open, and whether it is the last one; the load has the table's names."""
 SOURCE_FILE = ORIGIN_COLUMNS[0]
 
 CHANGE = "_strandline_change"
@@ -32,6 +38,10 @@ AMBIGUOUS = "ambiguous"
 """Change of a version that the table has twice: with the same key and start."""
 
 _OLD, _NEW = "_strandline_old", "_strandline_new"
+_DELETES = "_strandline_ends_key"
+"""Column that says whether an event is a delete instead of a version."""
+_DELETED = "_strandline_is_deleted"
+"""Column that says whether a delete ends a version."""
 _FACTS = "_strandline_facts"
 _BEFORE = "_strandline_before"
 _FILE = "_strandline_lies_in"
@@ -40,10 +50,13 @@ _KEPT = "_strandline_kept"
 _LACKS = "_strandline_lacks_"
 """Prefix of the columns that say whether a row's source lacks a column."""
 _KEY = "_strandline_key_"
+_BACK, _RETURN = "_strandline_goes_back_to", "_strandline_comes_back_at"
+"""Columns with the times of :class:`Scd2`'s ``goes_back`` and ``comes_back``; NULL in the table's versions."""
+_WITHDRAWN = "_strandline_is_withdrawn"
 
 
 def scd2_initial_rows(rows: DataFrame, load: Scd2) -> DataFrame:
-    """Return the versions of a slice for an empty table, with the slice's and the history columns."""
+    """Return the versions of a slice for a table without rows, with the slice's and the history columns."""
     return scd2_changes(rows, None, load).drop(CHANGE)
 
 
@@ -52,7 +65,8 @@ def scd2_changes(
 ) -> DataFrame:
     """Return the versions that a slice adds, changes or removes, each with its change in ``CHANGE``.
 
-    The result has the slice's columns and the history columns.
+    The result has the slice's columns, without those that only steer the load, and the history columns.
+    ``is_deleted`` is one of these if the load deletes, or the table has it.
 
     Args:
         rows: rows of the slice, each key and time once; cached, because they are read again if there is a
@@ -64,23 +78,39 @@ def scd2_changes(
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    facts = _compared_columns(rows, load)
+    columns = [name for name in rows.columns if name not in helper_columns(load)]
+    history = history_columns(columns, load, () if table is None else table.columns)
+    facts = compared_columns(columns, load)
     lacking = _lacking_conditions(rows, load) if table is not None else {}
-    events = _slice_versions(rows, facts, rows.columns, load, lacking)
+    events = _slice_events(rows, facts, columns, load, lacking)
     if table is not None:
         same_key_versions = _versions_of_same_keys(table, rows, load.keys)
-        events = events.unionByName(_table_versions(same_key_versions, rows, facts, load, file, lacking))
+        types = {name: data_type for name, data_type in rows.dtypes if name in columns}
+        has_deletes = load.names.is_deleted in history and load.names.is_deleted in table.columns
+        table_events = _table_events(
+            same_key_versions, types, facts, load, file, lacking, has_deletes=has_deletes
+        )
+        if load.goes_back:
+            time = F.lit(None).cast(type_of_column(rows, load.goes_back))
+            table_events = table_events.withColumns({_BACK: time, _RETURN: time})
+        events = events.unionByName(table_events)
     of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys])
-    in_time = of_key.orderBy(F.col(VALID_FROM).asc_nulls_first(), F.col(_NEW))
+    in_time = _in_time(of_key)
     if lacking:
         events = _fill_lacking(events, facts, list(lacking), in_time)
     if file is not None:
         events = events.withColumn(_TWICE, _is_duplicate(in_time))
+    events = events.withColumn(_WITHDRAWN, _is_withdrawn(of_key) if load.goes_back else F.lit(False))
     versions = _drop_superseded(events, in_time)
-    # Equal neighbours are one version.
+    if load.goes_back:  # versions that the source has withdrawn are no neighbours of others
+        of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys], _WITHDRAWN)
+        in_time = _in_time(of_key)
+    # Equal neighbours are one version, unless a delete lies between them.
     is_first = F.row_number().over(in_time) == 1
     is_unchanged = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
-    versions = versions.withColumn(_KEPT, is_first | ~is_unchanged)
+    is_unchanged &= ~F.coalesce(F.lag(_DELETES).over(in_time), F.lit(False))
+    is_kept = ~F.col(_DELETES) & ~F.col(_WITHDRAWN) & (is_first | ~is_unchanged)
+    versions = versions.withColumn(_KEPT, is_kept)
     versions = _set_ends(versions, of_key)
     change = (
         _change_column() if file is None else F.when(F.col(_TWICE), AMBIGUOUS).otherwise(_change_column())
@@ -89,18 +119,36 @@ def scd2_changes(
         versions.withColumn(CHANGE, change)
         .where(f"{CHANGE} IS NOT NULL")
         .select(
-            *[F.col(quoted(name)) for name in rows.columns],
-            *HISTORY_COLUMNS,
+            *[F.col(quoted(name)) for name in columns],
+            *_history_values(load, type_of_column(rows, load.effective), history),
             CHANGE,
             *([F.col(f"{_BEFORE}.file").alias(file)] if file else []),
         )
     )
 
 
-def _compared_columns(rows: DataFrame, load: Scd2) -> list[str]:
-    """Return the columns whose values distinguish versions of a row."""
-    not_compared = {name.lower() for name in (*load.keys, load.effective, *load.ignored, *HISTORY_COLUMNS)}
-    return [name for name in rows.columns if name.lower() not in not_compared]
+def _in_time(of_key: WindowSpec) -> WindowSpec:
+    """Return the order of a key's events: by time, the table's before the slice's, deletes first."""
+    from pyspark.sql import functions as F
+
+    return of_key.orderBy(F.col(_FROM).asc_nulls_first(), F.col(_NEW), F.col(_DELETES).desc())
+
+
+def _history_values(load: Scd2, time: str, history: Sequence[str]) -> list[Column]:
+    """Return the history columns under the table's names; an open version ends as the load says.
+
+    Args:
+        load: the load.
+        time: type of the effective column.
+        history: names of the columns.
+    """
+    from pyspark.sql import functions as F
+
+    open_end = None if load.open_end is None else end_value(load.open_end, time)
+    is_open = F.col(_CURRENT) & F.col(_TO).isNull()
+    end = F.when(is_open, F.lit(open_end).cast(time)).otherwise(F.col(_TO)) if open_end else F.col(_TO)
+    values = dict(zip(load.names.all, (F.col(_FROM), end, F.col(_CURRENT), F.col(_DELETED)), strict=True))
+    return [values[name].alias(name) for name in history]
 
 
 def _lacking_conditions(rows: DataFrame, load: Scd2) -> dict[str, Column]:
@@ -108,7 +156,7 @@ def _lacking_conditions(rows: DataFrame, load: Scd2) -> dict[str, Column]:
     from pyspark.sql import functions as F
 
     names = {name.lower(): name for name in rows.columns}
-    required_columns = {name.lower() for name in (*load.keys, load.effective, *HISTORY_COLUMNS)}
+    required_columns = {name.lower() for name in (*load.keys, load.effective, *load.names.of_versions)}
     lacks_column: dict[str, Column] = {}
     for column, files in load.lacking:
         name = names.get(column.lower())
@@ -133,8 +181,9 @@ def _fill_lacking(events: DataFrame, facts: list[str], lacking: list[str], in_ti
     from pyspark.sql import functions as F
 
     up_to = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    begins = F.lag(VALID_FROM).over(in_time).eqNullSafe(F.col(VALID_FROM))
-    corrects = F.coalesce(F.lag(_OLD).over(in_time), F.lit(False)) & begins
+    begins = F.lag(_FROM).over(in_time).eqNullSafe(F.col(_FROM))
+    follows_version = F.lag(_OLD).over(in_time) & ~F.lag(_DELETES).over(in_time)
+    corrects = F.coalesce(follows_version, F.lit(False)) & begins
     values: dict[str, Column] = {}
     compared_values = {f"f{number}": F.col(f"{_FACTS}.f{number}") for number in range(max(1, len(facts)))}
     for number, name in enumerate(lacking):
@@ -153,24 +202,29 @@ def _fill_lacking(events: DataFrame, facts: list[str], lacking: list[str], in_ti
     return events.withColumns(values)
 
 
-def _slice_versions(
+def _slice_events(
     rows: DataFrame, facts: list[str], columns: list[str], load: Scd2, lacking: Mapping[str, Column]
 ) -> DataFrame:
-    """Return the slice's rows as versions whose end is not set yet."""
+    """Return the slice's rows as versions whose end is not set yet, and its deletes."""
     from pyspark.sql import functions as F
 
-    types = dict(rows.dtypes)
-    begins = F.col(quoted(load.effective))
+    begins, deletes = F.col(quoted(load.effective)), is_delete(load.deletes)
+    if load.begins is not None and load.begins in rows.columns:
+        begins = F.coalesce(F.col(load.begins), begins)
     return rows.select(
         *[F.col(quoted(name)) for name in columns],
-        begins.alias(VALID_FROM),
-        F.lit(None).cast(_type_of_column(types, load.effective)).alias(VALID_TO),
-        F.lit(None).cast("boolean").alias(IS_CURRENT),
+        begins.alias(_FROM),
+        F.lit(None).cast(type_of_column(rows, load.effective)).alias(_TO),
+        F.lit(None).cast("boolean").alias(_CURRENT),
+        F.lit(None).cast("boolean").alias(_DELETED),
         F.lit(False).alias(_OLD),
         F.lit(True).alias(_NEW),
+        deletes.alias(_DELETES),
         F.lit(None).cast("string").alias(_FILE),
         _comparable_struct(facts, rows.schema).alias(_FACTS),
-        *[lacks.alias(f"{_LACKS}{number}") for number, lacks in enumerate(lacking.values())],
+        *[(lacks | deletes).alias(f"{_LACKS}{number}") for number, lacks in enumerate(lacking.values())],
+        *[F.col(name).alias(_BACK) for name in (load.goes_back,) if name],
+        *[F.col(name).alias(_RETURN) for name in (load.comes_back,) if name],
     )
 
 
@@ -185,33 +239,60 @@ def _versions_of_same_keys(table: DataFrame, rows: DataFrame, keys: tuple[str, .
     return table.join(slice_keys, reduce(lambda first, second: first & second, same_values), "left_semi")
 
 
-def _table_versions(
+def _table_events(
     table: DataFrame,
-    rows: DataFrame,
+    types: Mapping[str, str],
     facts: list[str],
     load: Scd2,
     file: str | None,
     lacking: Collection[str],
+    *,
+    has_deletes: bool,
 ) -> DataFrame:
-    """Return the table's versions, reading only the columns that are compared."""
+    """Return the table's versions and the deletes that ended them, with the columns that are compared.
+
+    Args:
+        table: versions of the table.
+        types: types of the slice's columns, by name.
+        facts: columns that distinguish versions.
+        load: load of the slice.
+        file: table column with the file of a version.
+        lacking: columns that the source of some rows lacks.
+        has_deletes: whether the table says which versions a delete ended.
+    """
     from pyspark.sql import functions as F
 
-    types, table_columns = dict(rows.dtypes), {name.lower(): name for name in table.columns}
+    names = load.names
+    table_columns = {name.lower(): name for name in table.columns}
     read_columns = {name.lower() for name in (*load.keys, *lacking)}
-    return table.select(
+    was_deleted = F.coalesce(F.col(quoted(names.is_deleted)), F.lit(False)) if has_deletes else F.lit(False)
+    # A version that a delete ended is two events.
+    both = F.when(was_deleted, F.array(F.lit(False), F.lit(True))).otherwise(F.array(F.lit(False)))
+    versions = table.select(
         *[
             F.col(quoted(table_columns[name.lower()])).alias(name)
             if name.lower() in read_columns
             else F.lit(None).cast(data_type).alias(name)
             for name, data_type in types.items()
         ],
-        *[F.col(name) for name in HISTORY_COLUMNS],
+        F.col(quoted(names.valid_from)).alias(_FROM),
+        F.when(F.col(quoted(names.is_current)), F.lit(None))
+        .otherwise(F.col(quoted(names.valid_to)))
+        .alias(_TO),
+        F.col(quoted(names.is_current)).alias(_CURRENT),
+        was_deleted.alias(_DELETED),
         F.lit(True).alias(_OLD),
         F.lit(False).alias(_NEW),
+        (F.explode(both) if has_deletes else F.lit(False)).alias(_DELETES),
         (F.col(file) if file else F.lit(None).cast("string")).alias(_FILE),
         _comparable_struct([table_columns[name.lower()] for name in facts], table.schema).alias(_FACTS),
         *[F.lit(False).alias(f"{_LACKS}{number}") for number in range(len(lacking))],
     )
+    if not has_deletes:
+        return versions
+    lacks = {f"{_LACKS}{number}": F.col(_DELETES) for number in range(len(lacking))}
+    begins = F.when(F.col(_DELETES), F.col(_TO)).otherwise(F.col(_FROM))
+    return versions.withColumns({_FROM: begins, **lacks})
 
 
 def _comparable_struct(facts: list[str], columns: StructType) -> Column:
@@ -231,28 +312,42 @@ def _drop_superseded(events: DataFrame, in_time: WindowSpec) -> DataFrame:
     from pyspark.sql import functions as F
 
     before = F.struct(
-        F.lag(_OLD).over(in_time).alias("old"),
-        F.lag(VALID_FROM).over(in_time).alias("begins"),
-        F.lag(VALID_TO).over(in_time).alias("ends"),
-        F.lag(IS_CURRENT).over(in_time).alias("current"),
+        (F.lag(_OLD).over(in_time) & ~F.lag(_DELETES).over(in_time)).alias("old"),
+        F.lag(_FROM).over(in_time).alias("begins"),
+        F.lag(_TO).over(in_time).alias("ends"),
+        F.lag(_CURRENT).over(in_time).alias("current"),
+        F.lag(_DELETED).over(in_time).alias("deleted"),
         F.lag(_FACTS).over(in_time).alias("facts"),
         F.lag(_FILE).over(in_time).alias("file"),
     )
-    follows = F.lead(_NEW).over(in_time) & F.lead(VALID_FROM).over(in_time).eqNullSafe(F.col(VALID_FROM))
+    follows = F.lead(_FROM).over(in_time).eqNullSafe(F.col(_FROM))
+    follows &= F.lead(_NEW).over(in_time) | F.col(_DELETES)
     versions = events.withColumns(
         {_BEFORE: before, "_strandline_superseded": F.col(_OLD) & F.coalesce(follows, F.lit(False))}
     ).where("NOT _strandline_superseded")
     stands_for = F.col(_NEW) & F.coalesce(F.col(f"{_BEFORE}.old"), F.lit(False))
-    stands_for &= F.col(f"{_BEFORE}.begins").eqNullSafe(F.col(VALID_FROM))
+    stands_for &= F.col(f"{_BEFORE}.begins").eqNullSafe(F.col(_FROM))
     own_version = F.struct(
-        F.col(_OLD).alias("old"),
-        F.col(VALID_FROM).alias("begins"),
-        F.col(VALID_TO).alias("ends"),
-        F.col(IS_CURRENT).alias("current"),
+        (F.col(_OLD) & ~F.col(_DELETES)).alias("old"),
+        F.col(_FROM).alias("begins"),
+        F.col(_TO).alias("ends"),
+        F.col(_CURRENT).alias("current"),
+        F.col(_DELETED).alias("deleted"),
         F.col(_FACTS).alias("facts"),
         F.col(_FILE).alias("file"),
     )
     return versions.withColumn(_BEFORE, F.when(stands_for, F.col(_BEFORE)).otherwise(own_version))
+
+
+def _is_withdrawn(of_key: WindowSpec) -> Column:
+    """Return whether an event of the table lies after a time to which the source has gone back."""
+    from pyspark.sql import functions as F
+
+    is_ended = ~F.coalesce(F.max(F.when(F.col(_OLD), F.col(_CURRENT))).over(of_key), F.lit(True))
+    time = F.least(F.max(_BACK).over(of_key), F.when(is_ended, F.max(_RETURN).over(of_key)))
+    begins, start = F.col(_FROM), time.getField("time")
+    is_later = F.when(start.isNull(), begins.isNotNull()).otherwise(begins > start)
+    return F.col(_OLD) & time.isNotNull() & F.coalesce(is_later, F.lit(False))
 
 
 def _is_duplicate(in_time: WindowSpec) -> Column:
@@ -260,24 +355,26 @@ def _is_duplicate(in_time: WindowSpec) -> Column:
     from pyspark.sql import functions as F
 
     def same(before: int) -> Column:
-        begins = F.lag(VALID_FROM, before).over(in_time).eqNullSafe(F.col(VALID_FROM))
+        begins = F.lag(_FROM, before).over(in_time).eqNullSafe(F.col(_FROM))
         return F.coalesce(F.lag(_OLD, before).over(in_time), F.lit(False)) & begins
 
     return same(1) & (F.col(_OLD) | same(2))
 
 
 def _set_ends(versions: DataFrame, of_key: WindowSpec) -> DataFrame:
-    """Set the end of each remaining version to the start of the next one."""
+    """Set the end of each remaining version to the next one's start, or to the time of a delete before it."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    later_versions = of_key.orderBy(F.col(VALID_FROM).desc_nulls_last(), F.col(_NEW).desc())
-    later_versions = later_versions.rowsBetween(Window.unboundedPreceding, -1)
-    is_last = F.max(F.col(_KEPT)).over(later_versions)
+    later_events = of_key.orderBy(F.col(_FROM).desc_nulls_last(), F.col(_NEW).desc(), F.col(_DELETES).asc())
+    later_events = later_events.rowsBetween(Window.unboundedPreceding, -1)
+    end = F.struct(F.col(_FROM).alias("time"), F.col(_DELETES).alias("deletes"))
+    end = F.last(F.when(F.col(_KEPT) | F.col(_DELETES), end), ignorenulls=True).over(later_events)
     return versions.withColumns(
         {
-            VALID_TO: F.last(F.when(F.col(_KEPT), F.col(VALID_FROM)), ignorenulls=True).over(later_versions),
-            IS_CURRENT: ~F.coalesce(is_last, F.lit(False)),
+            _TO: end["time"],
+            _CURRENT: end.isNull(),
+            _DELETED: F.coalesce(end["deletes"], F.lit(False)),
         }
     )
 
@@ -286,8 +383,9 @@ def _change_column() -> Column:
     from pyspark.sql import functions as F
 
     was_in_table, is_kept = F.col(f"{_BEFORE}.old"), F.col(_KEPT)
-    same_end = F.col(VALID_TO).eqNullSafe(F.col(f"{_BEFORE}.ends"))
-    same_end &= F.col(IS_CURRENT).eqNullSafe(F.col(f"{_BEFORE}.current"))
+    same_end = F.col(_TO).eqNullSafe(F.col(f"{_BEFORE}.ends"))
+    same_end &= F.col(_CURRENT).eqNullSafe(F.col(f"{_BEFORE}.current"))
+    same_end &= F.col(_DELETED).eqNullSafe(F.col(f"{_BEFORE}.deleted"))
     same_facts = F.col(_FACTS).eqNullSafe(F.col(f"{_BEFORE}.facts"))
     return (
         F.when(~is_kept & was_in_table, "delete")
@@ -296,7 +394,3 @@ def _change_column() -> Column:
         .when(F.col(_NEW) & ~same_facts, "replace")
         .when(~same_end, "close")
     )
-
-
-def _type_of_column(types: dict[str, str], column: str) -> str:
-    return next(data_type for name, data_type in types.items() if name.lower() == column.lower())

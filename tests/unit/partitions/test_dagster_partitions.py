@@ -118,13 +118,13 @@ class TestDefinition:
             assert shown == (None if definition is None else ["unit"])
 
     def test_listed_units_are_fixed_keys_and_secondary_ones_dynamic(self) -> None:
-        assert flow(units=["b", "a", 1]).definition == StaticPartitionsDefinition(("b", "a", '{"id":1}'))
+        assert flow(units=["b", "a", 1]).definition == StaticPartitionsDefinition(["b", "a", '{"id":1}'])
         dynamic = flow(secondary_input=SURVEYS, dagster_units="partitions")
         assert dynamic.definition == DynamicPartitionsDefinition(name="flow_units")
 
     def test_buckets_have_fixed_keys_that_sort_by_number_however_many_units_there_are(self) -> None:
         few = flow(secondary_input=SURVEYS, dagster_units={"buckets": 2})
-        assert few.definition == StaticPartitionsDefinition(("bucket-0", "bucket-1"))
+        assert few.definition == StaticPartitionsDefinition(["bucket-0", "bucket-1"])
         many = flow(units=range(20_000), dagster_units={"buckets": 1000})
         assert (len(many.unit_keys), *many.unit_keys[:2]) == (1000, "bucket-000", "bucket-001")
         assert list(many.unit_keys) == sorted(many.unit_keys)
@@ -421,3 +421,11 @@ class TestMaterialisation:
             "a", partition="2020-01-02"
         )
         assert flow().materialisation(AssetKey("a"), None) == AssetMaterialization("a")
+
+
+def test_dynamic_partitions_of_projects_that_share_an_instance_have_names_of_their_own() -> None:
+    north, south = (
+        WindowPartitions.of("flow", windowed("P7D"), f"{name}__flow") for name in ("north", "south")
+    )
+    assert (north.windows_name, south.windows_name) == ("north__flow_windows", "south__flow_windows")
+    assert flow("P7D").windows_name == "flow_windows"

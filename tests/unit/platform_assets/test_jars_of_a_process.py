@@ -8,9 +8,11 @@ import pytest
 from dagster import AssetKey, DagsterRun
 
 from platform_assets.build import dataflows_loaded_by
-from platform_assets.platform import build_platform
+from platform_assets.platform import build_platform, engine_of_project
 from platform_assets.project import Project, load_project
+from resources.dagster.names import DagsterNames
 from resources.spark_runtime import AVRO_PACKAGE, DELTA_PACKAGE, POSTGRESQL_PACKAGE
+from resources.tables.registry import PACKAGES
 
 PATH = "watermark: {type: path}\ntarget: {load: append}\n"
 FLOWS = {
@@ -53,6 +55,30 @@ def test_a_dataflow_whose_variable_is_not_set_holds_up_no_other(tmp_path: Path, 
     assert set(together.engine(without.dataflows["lines"]).packages) == {DELTA_PACKAGE, AVRO_PACKAGE}
 
 
+def test_a_table_has_its_jars_also_if_the_variable_of_its_source_is_not_set(
+    tmp_path: Path, project: Project
+) -> None:
+    path = tmp_path / "dataflows/orders.yaml"
+    path.write_text(path.read_text().replace("{load: append}", "{load: append, format: iceberg}"))
+    without = load_project(tmp_path, environment={})
+    assert set(engine_of_project(without).packages) == {DELTA_PACKAGE, AVRO_PACKAGE, *PACKAGES["iceberg"]}
+
+
+def test_the_jars_of_a_project_are_those_of_its_runs_also_for_an_input_table_of_another_format(
+    tmp_path: Path, project: Project
+) -> None:
+    metadata = tmp_path / ".strandline/lake/ref/airports/metadata"
+    metadata.mkdir(parents=True)
+    (metadata / "v1.metadata.json").write_text("{}")
+    (tmp_path / "dataflows/joined.yaml").write_text(
+        f"source: {{type: files, path: ./j, format: ndjson}}\n{PATH}inputs: {{airports: ref/airports}}\n"
+        "sql: SELECT * FROM source JOIN airports USING (id)\n"
+    )
+    project = load_project(tmp_path, environment={"ERP_URL": "jdbc:postgresql://h/d"})
+    runs = build_platform(project).loading(project.dataflows.values()).engine(project.dataflows["joined"])
+    assert set(engine_of_project(project).packages) == set(runs.packages) >= set(PACKAGES["iceberg"])
+
+
 @pytest.mark.parametrize(
     ("job", "selection", "names"),
     [
@@ -68,4 +94,5 @@ def test_a_run_of_dagster_loads_the_dataflows_of_its_assets_or_of_its_job(
 ) -> None:
     keys = None if selection is None else frozenset(map(AssetKey.from_user_string, selection))
     run = DagsterRun(job_name=job, asset_selection=keys)
-    assert [flow.name for flow in dataflows_loaded_by(run, list(project.dataflows.values()))] == names
+    flows = list(project.dataflows.values())
+    assert [flow.name for flow in dataflows_loaded_by(run, flows, DagsterNames.of(flows))] == names

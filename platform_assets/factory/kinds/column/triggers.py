@@ -10,14 +10,14 @@ import time
 from datetime import datetime
 from typing import Any
 
-from dagster import DagsterInstance, RunRequest, ScheduleDefinition, SensorDefinition
+from dagster import SensorDefinition
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from platform_assets.factory.dagster_names import run_request
-from platform_assets.factory.schedules import build_schedule
-from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
+from resources.dagster.names import DagsterDataflowNames
 from resources.kinds.column.look import ColumnLook
 from resources.kinds.column.opening import column_look
 from resources.platform.platform import Platform
@@ -28,7 +28,7 @@ _INTERVAL = 60
 
 
 def rows_sensor(
-    dataflow: Dataflow, platform: Platform, job: Any, clock: Clock = time.time
+    dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, job: Any, clock: Clock = time.time
 ) -> SensorDefinition:
     """Return a sensor that checks for rows above the stored values and requests runs of ``job``."""
 
@@ -40,11 +40,11 @@ def rows_sensor(
         return Work(
             entry,
             digest(entry.watermark if entry else None, column.contents()),
-            lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
+            lambda attempt: [names.run_request(f"{dataflow.name}:{attempt}")],
         )
 
     description = f"Requests a run when rows of {dataflow.name} lie above its watermark."
-    return SensorShell("rows", description, _INTERVAL, clock).build(dataflow, platform, job, find_work)
+    return SensorShell("rows", description, _INTERVAL, clock).build(dataflow, platform, names, job, find_work)
 
 
 def _is_due(look: ColumnLook, entry: Entry | None, now: datetime) -> bool:
@@ -59,7 +59,7 @@ def _is_due(look: ColumnLook, entry: Entry | None, now: datetime) -> bool:
 
 
 def column_upstream_sensor(
-    dataflow: Dataflow, platform: Platform, job: Any, clock: Clock = time.time
+    dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, job: Any, clock: Clock = time.time
 ) -> SensorDefinition:
     """Return a sensor that requests a run of ``job`` when an upstream table has changed and rows are due.
 
@@ -74,17 +74,7 @@ def column_upstream_sensor(
         return Work(
             entry,
             "",
-            lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
+            lambda attempt: [names.run_request(f"{dataflow.name}:{attempt}")],
         )
 
-    return upstream_sensor(dataflow, platform, job, find_due_work, clock)
-
-
-def column_schedule(dataflow: Dataflow, platform: Platform, job: Any) -> ScheduleDefinition:
-    """Return a schedule that requests a run at each of its times, unless one is in flight."""
-
-    def requests(_: DagsterInstance, now: datetime) -> RunRequest:
-        return run_request(dataflow, f"{dataflow.name}:{now.isoformat()}")
-
-    description = f"Requests a run of {dataflow.name}."
-    return build_schedule(dataflow, platform, job, dataflow.column.timezone, description, requests)
+    return upstream_sensor(dataflow, platform, names, job, find_due_work, clock)

@@ -6,20 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from dagster import (
-    AssetCheckEvaluation,
-    AssetCheckResult,
-    AssetChecksDefinition,
-    AssetCheckSeverity,
-    AssetCheckSpec,
-    asset_check,
-)
+from dagster import AssetCheckEvaluation
 
+from partitions.checks import LATE_FILES, NAMES_SORT_BY_TIME, QUARANTINED_FILES
 from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.path.layout import naming_report
 from partitions.path.slices import PathSlice
-from platform_assets.factory.asset_checks import RunCheck, warning_evaluation
-from platform_assets.factory.dagster_names import table_key
+from platform_assets.factory.check_results import CheckFinding, RunCheck, TableCheck
 from platform_assets.kinds.path.words import verified_in_words
 from resources.kinds.path.sweep import Sweep, unhandled
 from resources.loop.loop import clock
@@ -27,75 +20,40 @@ from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.quarantine_list import read_quarantine
 
-LATE_FILES = "late_files"
-QUARANTINED_FILES = "quarantined_files"
-
 _SHOWN = 50
 
 
-def naming_check(dataflow: Dataflow) -> RunCheck:
-    """Return the check that the names of a run's files sort by time."""
-    spec = AssetCheckSpec(
-        "names_sort_by_time",
-        asset=table_key(dataflow),
-        description="In a sample of the new files, names sort by time.",
-    )
-    return RunCheck((spec,), _check_naming)
-
-
-def _check_naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_naming(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[CheckFinding]:
     slices = outcome.plan.slices if outcome.plan else ()
     files = [file for slice_ in slices if isinstance(slice_, PathSlice) for file in slice_.files]
     report = naming_report(dataflow.path, files)
-    result = AssetCheckResult(
+    finding = CheckFinding(
+        NAMES_SORT_BY_TIME,
         passed=report.sorts,
-        check_name="names_sort_by_time",
-        asset_key=table_key(dataflow),
-        severity=AssetCheckSeverity.WARN,
         metadata={"sample": report.sample_size, "findings": "\n".join(report.findings) or "none"},
     )
-    return (result,)
+    return (finding,)
 
 
-def quarantined_files_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
-    """Return the check that no file is in quarantine; it lists those files with their reasons."""
+NAMING_CHECK = RunCheck(
+    {NAMES_SORT_BY_TIME: "In a sample of the new files, names sort by time."}, _check_naming
+)
 
-    @asset_check(
-        asset=table_key(dataflow),
-        name=QUARANTINED_FILES,
-        description="Files in quarantine that are not released.",
+
+def _check_quarantined(dataflow: Dataflow, platform: Platform) -> CheckFinding:
+    """Check that no file is in quarantine; list those files with their reasons."""
+    quarantined = read_quarantine(platform.log, platform.log.newest(dataflow.name)).waiting
+    files = "; ".join(f"{file.file.path}: {file.reason}" for file in quarantined[:_SHOWN])
+    return CheckFinding(
+        QUARANTINED_FILES,
+        passed=not quarantined,
+        metadata={"quarantined_files": len(quarantined), "files": files or "none"},
     )
-    def quarantined() -> AssetCheckResult:
-        quarantined = read_quarantine(platform.log, platform.log.newest(dataflow.name)).waiting
-        files = "; ".join(f"{file.file.path}: {file.reason}" for file in quarantined[:_SHOWN])
-        return AssetCheckResult(
-            passed=not quarantined,
-            severity=AssetCheckSeverity.WARN,
-            metadata={"quarantined_files": len(quarantined), "files": files or "none"},
-        )
-
-    return quarantined
 
 
-def late_files_check(dataflow: Dataflow, platform: Platform) -> AssetChecksDefinition:
-    """Return the check that no late file waits, as far as the sweep has got; it shows how far."""
-
-    @asset_check(
-        asset=table_key(dataflow),
-        name=LATE_FILES,
-        description="Files at or below the watermark that no run ingested and no entry lists.",
-    )
-    def late() -> AssetCheckResult:
-        passed, metadata = check_late_files(dataflow, platform, clock())
-        return AssetCheckResult(passed=passed, severity=AssetCheckSeverity.WARN, metadata=metadata)
-
-    return late
-
-
-def late_evaluation(dataflow: Dataflow, platform: Platform, now: datetime) -> AssetCheckEvaluation:
-    """Return a result of the check of late files for a sensor to report."""
-    passed, metadata = check_late_files(dataflow, platform, now)
-    return warning_evaluation(dataflow, LATE_FILES, passed=passed, metadata=metadata)
+QUARANTINED_FILES_CHECK = TableCheck(
+    QUARANTINED_FILES, "Files in quarantine that are not released.", _check_quarantined
+)
 
 
 def late_result(evaluation: AssetCheckEvaluation) -> tuple[Any, bool]:
@@ -104,17 +62,28 @@ def late_result(evaluation: AssetCheckEvaluation) -> tuple[Any, bool]:
     return count.value if count is not None else None, evaluation.passed
 
 
-def check_late_files(dataflow: Dataflow, platform: Platform, now: datetime) -> tuple[bool, dict[str, Any]]:
-    """Return whether no late file waits, or late files are ignored, with the metadata of the check."""
+def check_late_files(dataflow: Dataflow, platform: Platform, now: datetime | None = None) -> CheckFinding:
+    """Check that no late file waits as far as the sweep has got, or late files are ignored; show how far.
+
+    ``now`` is the time of the tick; None: the clock's.
+    """
     entry = platform.log.newest(dataflow.name)
-    late = unhandled(platform.log, dataflow, entry, now)
+    late = unhandled(platform.log, dataflow, entry, now or clock())
     metadata: dict[str, Any] = {
         "late_files": late.count,
         "policy": f"{dataflow.late_files}: {LATE_POLICIES[dataflow.late_files]}",
         "paths": ", ".join(late.first(_SHOWN)) or "none",
         **completeness_metadata(Sweep.read(platform.log, dataflow.name, entry.era if entry else 0)),
     }
-    return not late.count or dataflow.late_files == "ignore", metadata
+    passed = not late.count or dataflow.late_files == "ignore"
+    return CheckFinding(LATE_FILES, passed=passed, metadata=metadata)
+
+
+LATE_FILES_CHECK = TableCheck(
+    LATE_FILES,
+    "Files at or below the watermark that no run ingested and no entry lists.",
+    check_late_files,
+)
 
 
 def completeness_metadata(sweep: Sweep) -> dict[str, Any]:

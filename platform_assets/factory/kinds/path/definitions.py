@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.asset_checks import RunCheck, TableCheck
+from platform_assets.factory.check_results import RunCheck, TableCheck
 from platform_assets.factory.kinds.contract import HasPicture, KindDefinitions, Triggers
 from platform_assets.factory.kinds.path.checks import (
-    LATE_FILES,
-    QUARANTINED_FILES,
-    late_files_check,
-    naming_check,
-    quarantined_files_check,
+    LATE_FILES_CHECK,
+    NAMING_CHECK,
+    QUARANTINED_FILES_CHECK,
 )
 from platform_assets.factory.kinds.path.late import late_job, late_sensor
 from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
 from platform_assets.factory.kinds.path.pictures import arrivals_metadata, partitions_metadata
+from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_options import RunOptions
 from resources.kinds.path.arrivals import arrivals
 from resources.kinds.path.partition_ledger import newest_partitions
@@ -32,9 +32,9 @@ _PARTITIONS = 10
 class PathDefinitions(KindDefinitions, HasPicture):
     """The Dagster definitions of path watermarks."""
 
-    def run_checks(self, dataflow: Dataflow) -> Sequence[RunCheck]:
+    def run_checks(self, _: Dataflow) -> Sequence[RunCheck]:
         """Return the check of the names of new files."""
-        return (naming_check(dataflow),)
+        return (NAMING_CHECK,)
 
     def table_checks(self, dataflow: Dataflow) -> Sequence[TableCheck]:
         """Return the checks of late files and of quarantine.
@@ -43,20 +43,27 @@ class PathDefinitions(KindDefinitions, HasPicture):
         """
         quarantines = "quarantine" in (dataflow.on_bad_file, dataflow.late_files)
         return (
-            TableCheck(LATE_FILES, late_files_check),
-            TableCheck(QUARANTINED_FILES, quarantined_files_check, with_runs=quarantines),
+            LATE_FILES_CHECK,
+            replace(QUARANTINED_FILES_CHECK, with_runs=quarantines),
         )
 
-    def triggers(self, dataflow: Dataflow, platform: Platform, options: RunOptions, job: Any) -> Triggers:
+    def triggers(
+        self,
+        dataflow: Dataflow,
+        platform: Platform,
+        names: DagsterDataflowNames,
+        options: RunOptions,
+        job: Any,
+    ) -> Triggers:
         """Return the sensor of new files, and the sensor and job of late files.
 
         The latter are missing if each run lists all files.
         """
-        files = files_sensor(dataflow, platform, job)
+        files = files_sensor(dataflow, platform, names, job)
         if dataflow.path.tracking == "set":
             return Triggers((files,))
-        late = late_job(dataflow, platform, options)
-        return Triggers((files, late_sensor(dataflow, platform, late)), jobs=(late,))
+        late = late_job(dataflow, platform, names, options)
+        return Triggers((files, late_sensor(dataflow, platform, names, late)), jobs=(late,))
 
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
         """Return a picture of how many files arrived on each day, and a table of the newest partitions."""

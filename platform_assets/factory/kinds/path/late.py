@@ -12,33 +12,33 @@ from datetime import datetime
 from typing import Any
 
 from dagster import (
+    AssetCheckExecutionContext,
     AssetCheckKey,
     AssetMaterialization,
     AssetObservation,
-    JobDefinition,
     OpExecutionContext,
     SensorDefinition,
     in_process_executor,
-    job,
-    op,
+    multi_asset_check,
 )
 
+from partitions.checks import LATE_FILES
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import pluralize
-from platform_assets.factory.dagster_names import pool, run_request, table_key, watermark_key
-from platform_assets.factory.kinds.path.checks import (
-    LATE_FILES,
-    completeness_metadata,
-    late_evaluation,
-    late_result,
-)
+from partitions.supported import check_names
+from platform_assets.dagster_internals import JobOfOneCheck
+from platform_assets.factory.check_results import DataflowChecks
+from platform_assets.factory.kinds.path.checks import check_late_files, completeness_metadata, late_result
 from platform_assets.factory.last_reported import LastReported
-from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
 from platform_assets.run_metadata import table_metadata, watermark_metadata
-from resources.dagster.io_managers import dagster_failure, mark_run
+from resources.dagster.io_managers import dagster_failure
+from resources.dagster.names import DagsterDataflowNames
+from resources.dagster.run_holder import mark_run
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import DATAFLOW_TAG, mark_reported
+from resources.dagster.unreported_entries import mark_reported
 from resources.kinds.path.late import LateStep, late_step
 from resources.kinds.path.late import find_late as look_further
 from resources.kinds.path.sweep import unhandled
@@ -55,25 +55,39 @@ _INTERVAL = 300
 """Seconds between two steps of the sweep; a round over a million keys takes four hours."""
 
 
-def late_job(dataflow: Dataflow, platform: Platform, options: RunOptions) -> JobDefinition:
-    """Return a job that makes one step of the sweep, then ingests or quarantines late files."""
+_FIRST = {"dagster/priority": "1"}
+"""The tag of the step that loads late files: a user's checks look at the table after it."""
+
+
+def late_job(
+    dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, options: RunOptions
+) -> JobOfOneCheck:
+    """Return a job that makes one step of the sweep, then ingests or quarantines late files.
+
+    Checks that a user's code defines on the table run after it.
+    """
+    checks = DataflowChecks(dataflow, names)
 
     def late(context: Any) -> Iterator[Any]:
-        yield from _LateRun(context, dataflow, platform, options).events()
+        yield from _LateRun(context.op_execution_context, dataflow, platform, names, options).events()
 
-    late.__annotations__["context"] = OpExecutionContext  # Dagster needs the type, not its name as text
-    step = op(name=f"late_{dataflow.name}_step", pool=pool(dataflow.name), out={})(late)
-
-    @job(
-        name=f"late_{dataflow.name}",
-        tags={DATAFLOW_TAG: dataflow.name},
-        description=f"Makes one step of the search for late files of {dataflow.name}; late_files: {dataflow.late_files}.",
-        executor_def=in_process_executor,
+    late.__annotations__["context"] = (
+        AssetCheckExecutionContext  # Dagster needs the type, not its name as text
     )
-    def run() -> None:
-        step()
-
-    return run
+    step = multi_asset_check(
+        name=f"{names.job('late')}_step",
+        specs=[checks.spec(LATE_FILES)],
+        pool=names.pool,
+        op_tags=_FIRST,
+    )(late)
+    return JobOfOneCheck.of(
+        names.job("late"),
+        step,
+        check_names(dataflow.watermark, dataflow.operators),
+        tags={**dataflow.run_tags, **names.run_tags},
+        description=f"Makes one step of the search for late files of {dataflow.name}; late_files: {dataflow.late_files}.",
+        executor=in_process_executor,
+    )
 
 
 @dataclass(frozen=True)
@@ -83,11 +97,12 @@ class _LateRun:
     context: OpExecutionContext
     dataflow: Dataflow
     platform: Platform
+    names: DagsterDataflowNames
     options: RunOptions
 
     def events(self) -> Iterator[Any]:
         """Make the step and yield its Dagster events."""
-        mark_run(self.context.instance, self.context.run_id, self.dataflow.name)
+        mark_run(self.context.instance, self.context.run_id, self.names)
         loaded: list[Outcome] = []
         try:
             step = self._step(loaded)
@@ -95,7 +110,7 @@ class _LateRun:
             # The committed slices are in the table: materialise them before the run fails.
             yield from self._materialisations(loaded)
             self._mark_reported()
-            raise dagster_failure(error) from error
+            raise dagster_failure(error, self.platform.env) from error
         listed_files = pluralize(step.step.listed, "file")
         self.context.log.info(
             "%s listed, %d late, %d left", listed_files, len(step.step.late), step.remaining.count
@@ -104,9 +119,9 @@ class _LateRun:
         if step.quarantined is not None:
             quarantine = read_quarantine(self.platform.log, step.quarantined)
             metadata = watermark_metadata(step.quarantined, quarantine)
-            yield AssetObservation(watermark_key(self.dataflow.name), metadata=metadata)
-        evaluation = late_evaluation(self.dataflow, self.platform, self._now())
-        self.context.instance.report_runless_asset_event(evaluation)
+            yield AssetObservation(self.names.watermark, metadata=metadata)
+        finding = check_late_files(self.dataflow, self.platform, self._now())
+        yield DataflowChecks(self.dataflow, self.names).result(finding)
         self._mark_reported()
 
     def _step(self, loaded: list[Outcome]) -> LateStep:
@@ -129,24 +144,28 @@ class _LateRun:
         place = self.platform.lake.child(self.dataflow.table)
         for outcome in loaded:
             if outcome.committed:
-                metadata = table_metadata(self.dataflow, outcome, place)
-                yield AssetMaterialization(asset_key=table_key(self.dataflow), metadata=metadata)
+                metadata = table_metadata(self.dataflow, outcome, place, env=self.platform.env)
+                yield AssetMaterialization(asset_key=self.names.table, metadata=metadata)
 
     def _mark_reported(self) -> None:
         """Record that Dagster has stored all events of the run."""
         newest = self.platform.log.newest(self.dataflow.name)
         number = newest.number if newest else 0
-        mark_reported(self.context.instance, self.dataflow.name, [self.context.run_id], number)
+        mark_reported(self.context.instance, self.names, [self.context.run_id], number)
 
 
 def late_sensor(
-    dataflow: Dataflow, platform: Platform, job_to_run: JobDefinition, clock: Clock = time.time
+    dataflow: Dataflow,
+    platform: Platform,
+    names: DagsterDataflowNames,
+    job_to_run: Any,
+    clock: Clock = time.time,
 ) -> SensorDefinition:
     """Return a sensor that makes one step of the sweep at each tick.
 
     It requests a run if late files wait and the policy handles them.
     """
-    last_reported = LastReported(AssetCheckKey(table_key(dataflow), LATE_FILES), late_result)
+    last_reported = LastReported(AssetCheckKey(names.table, LATE_FILES), late_result)
 
     def find_work(tick: Tick) -> NoWork | Work:
         step = look_further(platform, dataflow, tick.now)
@@ -155,10 +174,11 @@ def late_sensor(
         events: list[Any] = []
         result = late.count, not late.count or dataflow.late_files == "ignore"
         if (step.complete or late.count) and last_reported.should_report(tick.instance, result, tick.seconds):
-            events.append(late_evaluation(dataflow, platform, tick.now))
+            finding = check_late_files(dataflow, platform, tick.now)
+            events.append(DataflowChecks(dataflow, names).evaluation(finding))
             if step.complete and step.listed:
                 metadata = completeness_metadata(step.sweep)
-                events.append(AssetObservation(watermark_key(dataflow.name), metadata=metadata))
+                events.append(AssetObservation(names.watermark, metadata=metadata))
         progress = f"{pluralize(step.listed, 'file')} checked ({pluralize(step.calls, 'listing call')}), {late.count} late"
         if not late.files or dataflow.late_files not in ("ingest", "quarantine"):
             return NoWork(progress, events=events)
@@ -166,7 +186,7 @@ def late_sensor(
         return Work(
             entry,
             digest([(file.path, file.size, file.version) for file in late.files]),
-            lambda attempt: [run_request(dataflow, f"{dataflow.name}:late:{attempt}")],
+            lambda attempt: [names.run_request(f"{dataflow.name}:late:{attempt}")],
             events=events,
             no_progress=_NO_LATE_PROGRESS,
             unfinished=f"{progress}; attempt {{}} did not handle them; the next one is in {{}} s",
@@ -174,5 +194,11 @@ def late_sensor(
 
     description = f"Searches for late files of {dataflow.name}, a few listing pages a tick."
     return SensorShell(
-        "late", description, _INTERVAL, clock, has_fixed_interval=True, reports_up_to_date=False
-    ).build(dataflow, platform, job_to_run, find_work)
+        "late",
+        description,
+        _INTERVAL,
+        clock,
+        has_fixed_interval=True,
+        reports_up_to_date=False,
+        shows_outside_loads=False,
+    ).build(dataflow, platform, names, job_to_run, find_work)

@@ -10,8 +10,9 @@ from dagster import SensorDefinition
 from partitions.dataflow import Dataflow
 from partitions.path.skipped import skip_warnings
 from partitions.plan import pluralize
-from platform_assets.factory.dagster_names import run_request
-from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
+from resources.dagster.names import DagsterDataflowNames
 from resources.kinds.path.opening import path_planning
 from resources.listing import Budget, Listing
 from resources.platform.platform import Platform
@@ -20,7 +21,7 @@ _BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s; a slow store must n
 
 
 def files_sensor(
-    dataflow: Dataflow, platform: Platform, job: Any, clock: Clock = time.time
+    dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, job: Any, clock: Clock = time.time
 ) -> SensorDefinition:
     """Return a sensor that lists files above the watermark and requests runs of ``job``."""
 
@@ -36,11 +37,11 @@ def files_sensor(
         return Work(
             entry,
             digest(first.path, first.size, first.version),
-            lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
+            lambda attempt: [names.run_request(f"{dataflow.name}:{attempt}")],
         )
 
     description = f"Requests a run when files of {dataflow.name} lie above its watermark."
-    return SensorShell("files", description, clock=clock).build(dataflow, platform, job, find_work)
+    return SensorShell("files", description, clock=clock).build(dataflow, platform, names, job, find_work)
 
 
 def _why_none(listing: Listing) -> str:

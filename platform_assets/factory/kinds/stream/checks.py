@@ -7,16 +7,14 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from dagster import AssetCheckResult, AssetCheckSeverity, AssetCheckSpec
-
+from partitions.checks import EPOCH_BOUNDS, SORTED, SPLIT_DRIFT
 from partitions.dataflow import Dataflow
 from partitions.predicate import Among
 from partitions.stream.operators import EPOCH, Aggregate, OverWindow, splits_operator
 from partitions.stream.slices import EpochSlice
 from partitions.stream.state import StreamState
 from partitions.stream.ticks import ticks
-from platform_assets.factory.asset_checks import RunCheck
-from platform_assets.factory.dagster_names import table_key
+from platform_assets.factory.check_results import ERROR, CheckFinding, RunCheck
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.tables.contract.spans import TellsSpans
@@ -34,41 +32,30 @@ class EpochTimes(NamedTuple):
 
 def run_checks(dataflow: Dataflow) -> Sequence[RunCheck]:
     """Return the checks that each run of a stream over splits evaluates."""
-    table = table_key(dataflow)
-    bounds = AssetCheckSpec(
-        "epoch_bounds",
-        asset=table,
-        description="Each row of an epoch lies below the epoch's global watermark and not below the previous epoch's; windows count by their end.",
-    )
-    drift = AssetCheckSpec(
-        "split_drift",
-        asset=table,
-        description="The fastest split is not further ahead of the slowest than watermark.buffer.max_drift.",
-    )
-    specs = [bounds]
+    files = {
+        EPOCH_BOUNDS: "Each row of an epoch lies below the epoch's global watermark and not below the previous epoch's; windows count by their end."
+    }
     if not isinstance(splits_operator(dataflow.operators), OverWindow):
-        in_order = AssetCheckSpec(
-            "sorted",
-            asset=table,
-            description="The files of an epoch do not overlap in event time (windows: in their end), by the files' statistics.",
+        files[SORTED] = (
+            "The files of an epoch do not overlap in event time (windows: in their end), by the files' statistics."
         )
-        specs.append(in_order)
-    return [RunCheck(tuple(specs), _check_files), RunCheck((drift,), _check_split_drift)]
+    drift = "The fastest split is not further ahead of the slowest than watermark.buffer.max_drift."
+    return [RunCheck(files, _check_files), RunCheck({SPLIT_DRIFT: drift}, _check_split_drift)]
 
 
 _Epochs = Sequence[tuple[EpochSlice, Sequence[EpochTimes]]]
 
 
-def _check_files(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
-    """Return the results of the checks of file statistics, which are read once."""
+def _check_files(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[CheckFinding]:
+    """Return the findings of the checks of file statistics, which are read once."""
     epochs = tuple(_epochs(dataflow, platform, outcome))
-    results = [_check_epoch_bounds(dataflow, epochs)]
+    findings = [_check_epoch_bounds(dataflow, epochs)]
     if not isinstance(splits_operator(dataflow.operators), OverWindow):
-        results.append(_check_sorted(dataflow, epochs))
-    return results
+        findings.append(_check_sorted(epochs))
+    return findings
 
 
-def _check_epoch_bounds(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
+def _check_epoch_bounds(dataflow: Dataflow, epochs: _Epochs) -> CheckFinding:
     is_window = isinstance(splits_operator(dataflow.operators), Aggregate)
     is_over_window = isinstance(splits_operator(dataflow.operators), OverWindow)
     outside = list[int]()
@@ -80,10 +67,10 @@ def _check_epoch_bounds(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult
         below = lower is not None and any(span.lowest is not None and span.lowest < lower for span in spans)
         if spans and (above or below):
             outside.append(slice_.number)
-    return _result(dataflow, "epoch_bounds", "epochs_outside", outside)
+    return _finding(EPOCH_BOUNDS, "epochs_outside", outside)
 
 
-def _check_sorted(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
+def _check_sorted(epochs: _Epochs) -> CheckFinding:
     overlapping = [
         slice_.number
         for slice_, spans in epochs
@@ -92,14 +79,14 @@ def _check_sorted(dataflow: Dataflow, epochs: _Epochs) -> AssetCheckResult:
             for previous, following in pairwise(spans)
         )
     ]
-    return _result(dataflow, "sorted", "epochs_that_overlap", overlapping)
+    return _finding(SORTED, "epochs_that_overlap", overlapping)
 
 
-def _result(dataflow: Dataflow, name: str, metadata_key: str, epochs: Sequence[int]) -> AssetCheckResult:
-    return AssetCheckResult(
+def _finding(name: str, metadata_key: str, epochs: Sequence[int]) -> CheckFinding:
+    return CheckFinding(
+        name,
         passed=not epochs,
-        check_name=name,
-        asset_key=table_key(dataflow),
+        severity=ERROR,
         metadata={metadata_key: ", ".join(map(str, epochs)) or "none"},
     )
 
@@ -139,7 +126,7 @@ def _in_ticks(at: Any) -> int:
     return ticks(at.replace(tzinfo=UTC) if isinstance(at, datetime) and at.tzinfo is None else at)
 
 
-def _check_split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[AssetCheckResult]:
+def _check_split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Sequence[CheckFinding]:
     splits = StreamState.of(outcome.after).splits
     watermarks = sorted(
         (split.watermark, name) for name, split in splits.items() if split.watermark is not None
@@ -147,15 +134,13 @@ def _check_split_drift(dataflow: Dataflow, _: Platform, outcome: Outcome) -> Seq
     max_drift: Any = dataflow.stream.buffer.max_drift
     drift: Any = watermarks[-1][0] - watermarks[0][0] if watermarks else None
     comparable = drift is not None and isinstance(drift, int) == isinstance(max_drift, int)
-    result = AssetCheckResult(
+    finding = CheckFinding(
+        SPLIT_DRIFT,
         passed=not comparable or drift <= max_drift,
-        check_name="split_drift",
-        asset_key=table_key(dataflow),
-        severity=AssetCheckSeverity.WARN,
         metadata={
             "drift": "none" if drift is None else str(drift),
             "slowest": watermarks[0][1] if watermarks else "none",
             "fastest": watermarks[-1][1] if watermarks else "none",
         },
     )
-    return (result,)
+    return (finding,)

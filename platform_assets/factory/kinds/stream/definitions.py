@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from dagster import DagsterInstance, RunRequest
 from typing_extensions import override
 
 from partitions.dataflow import Dataflow
 from partitions.stream.definition import StreamWatermark
 from partitions.stream.ending import closing_epoch, pending_epoch
-from platform_assets.factory.asset_checks import RunCheck, TableCheck
-from platform_assets.factory.dagster_names import run_request
+from platform_assets.factory.check_results import RunCheck
 from platform_assets.factory.kinds.contract import (
     HasPicture,
     HasSideTable,
@@ -23,9 +21,11 @@ from platform_assets.factory.kinds.contract import (
 )
 from platform_assets.factory.kinds.stream.checks import run_checks
 from platform_assets.factory.kinds.stream.pictures import splits_metadata
-from platform_assets.factory.schedules import build_schedule
-from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.schedules import load_schedule
+from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.ticks import NoWork, Tick, Work, digest
 from platform_assets.factory.upstream import has_upstream, upstream_sensor
+from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_options import RunOptions
 from resources.kinds.stream.planning import known_state
 from resources.outcome import Outcome
@@ -61,11 +61,9 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
             return ()
         return run_checks(dataflow)
 
-    def table_checks(self, _: Dataflow) -> Sequence[TableCheck]:
-        """Return no check."""
-        return ()
-
-    def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
+    def triggers(
+        self, dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, _: RunOptions, job: Any
+    ) -> Triggers:
         """Return a sensor, and a schedule if the definition has one.
 
         The sensor watches the upstream tables if every source is such a table, otherwise new input.
@@ -75,8 +73,9 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
             upstream_sensor(
                 dataflow,
                 platform,
+                names,
                 job,
-                lambda tick: _find_work(dataflow, platform, tick),
+                lambda tick: _find_work(dataflow, platform, names, tick),
                 is_only_sensor=True,
                 is_due_anyway=lambda tick: _leaves_without_input(dataflow, platform, tick),
             )
@@ -85,17 +84,10 @@ class StreamDefinitions(KindDefinitions, HasPicture, HasSideTable):
                 "rows",
                 f"Requests a run when {dataflow.name} has new input.",
                 _INTERVAL,
-            ).build(dataflow, platform, job, lambda tick: _find_work(dataflow, platform, tick))
+            ).build(dataflow, platform, names, job, lambda tick: _find_work(dataflow, platform, names, tick))
         )
 
-        def requests(_: DagsterInstance, now: datetime) -> RunRequest:
-            return run_request(dataflow, f"{dataflow.name}:{now.isoformat()}")
-
-        schedules = (
-            (build_schedule(dataflow, platform, job, "UTC", f"Requests a run of {dataflow.name}.", requests),)
-            if dataflow.schedule
-            else ()
-        )
+        schedules = (load_schedule(dataflow, platform, names, job),) if dataflow.schedule else ()
         return Triggers((sensor,), schedules)
 
 
@@ -114,7 +106,9 @@ def _leaves_without_input(dataflow: Dataflow, platform: Platform, tick: Tick) ->
     return state.flush is not None or pending_epoch(state) is not None or closes is not None
 
 
-def _find_work(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | Work:
+def _find_work(
+    dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, tick: Tick
+) -> NoWork | Work:
     entry = platform.log.newest(dataflow.name)
     plan = platform.kind(dataflow).planning.plan(entry, tick.now)
     if not plan.slices:
@@ -122,5 +116,5 @@ def _find_work(dataflow: Dataflow, platform: Platform, tick: Tick) -> NoWork | W
     return Work(
         entry,
         digest(entry.watermark if entry else None, str(plan.slices[-1].upper)),
-        lambda attempt: [run_request(dataflow, f"{dataflow.name}:{attempt}")],
+        lambda attempt: [names.run_request(f"{dataflow.name}:{attempt}")],
     )

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from platform_assets.factory.asset_checks import RunCheck, TableCheck
+from platform_assets.factory.check_results import TableCheck
 from platform_assets.factory.kinds.contract import HasPartitions, HasPicture, KindDefinitions, Triggers
-from platform_assets.factory.kinds.window.checks import LEDGER, ledger_check
+from platform_assets.factory.kinds.window.checks import LEDGER_CHECK
 from platform_assets.factory.kinds.window.pictures import ledger_metadata
 from platform_assets.factory.kinds.window.run_requests import (
     window_schedule,
@@ -17,6 +17,7 @@ from platform_assets.factory.kinds.window.run_requests import (
     window_upstream_sensor,
 )
 from platform_assets.factory.upstream import has_upstream
+from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_options import RunOptions
 from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.kinds.window.unit_ledger import unit_ledger
@@ -26,26 +27,24 @@ from resources.platform.platform import Platform
 class WindowDefinitions(KindDefinitions, HasPartitions, HasPicture):
     """The Dagster definitions of window watermarks."""
 
-    def run_checks(self, _: Dataflow) -> Sequence[RunCheck]:
-        """Return no check: the checks of every run are enough."""
-        return ()
-
     def table_checks(self, _: Dataflow) -> Sequence[TableCheck]:
         """Return the check of the ledger."""
-        return (TableCheck(LEDGER, ledger_check),)
+        return (LEDGER_CHECK,)
 
-    def triggers(self, dataflow: Dataflow, platform: Platform, _: RunOptions, job: Any) -> Triggers:
+    def triggers(
+        self, dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, _: RunOptions, job: Any
+    ) -> Triggers:
         """Return the sensors of due windows and of upstream tables, and a schedule, where they apply."""
-        partitions = self.partitions(dataflow)
-        sensors = [window_sensor(dataflow, platform, job, partitions)]
+        partitions = self.partitions(dataflow, names)
+        sensors = [window_sensor(dataflow, platform, names, job, partitions)]
         if has_upstream(dataflow, platform):
-            sensors.append(window_upstream_sensor(dataflow, platform, job, partitions))
-        schedule = (window_schedule(dataflow, platform, job, partitions),) if dataflow.schedule else ()
+            sensors.append(window_upstream_sensor(dataflow, platform, names, job, partitions))
+        schedule = (window_schedule(dataflow, platform, names, job, partitions),) if dataflow.schedule else ()
         return Triggers(sensors, schedule)
 
-    def partitions(self, dataflow: Dataflow) -> WindowAssetPartitions:
+    def partitions(self, dataflow: Dataflow, names: DagsterDataflowNames) -> WindowAssetPartitions:
         """Return the windows and units as partitions."""
-        return WindowAssetPartitions.of(dataflow.name, dataflow.window)
+        return WindowAssetPartitions.of(dataflow.name, dataflow.window, names.identifier)
 
     def picture_metadata(self, platform: Platform, dataflow: Dataflow, now: datetime) -> Mapping[str, Any]:
         """Return the ledger as a picture and as tables."""

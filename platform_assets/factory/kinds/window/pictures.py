@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from dagster import MetadataValue, TableColumn, TableRecord, TableSchema
 from partitions.instants import as_datetime
 from partitions.intervals import Interval, union
 from partitions.plan import pluralize
-from partitions.window.ledger import GROWS, Ledger, UnitLedger
+from partitions.window.ledger import GROWS, Gap, Ledger, UnitLedger
 from partitions.window.units import NO_UNIT, unit_of
 from partitions.window.work_unit import describe_unit
 from platform_assets.factory.kinds.image import FAILED, FULL, INLINE, NONE, PART, chart
@@ -33,7 +33,11 @@ _SEVERITY = (FULL, NONE, PART, FAILED)
 
 
 def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
-    """Return how much is loaded, how far everything is complete, the picture, the units, and the gaps."""
+    """Return how much is loaded, how far everything is complete, the picture, the units, the gaps.
+
+    Loaded windows whose last read failed, or that are out of date, have a table of their own: their rows are
+    not missing.
+    """
     complete = ledger.complete_up_to
     metadata: dict[str, Any] = {
         "loaded": _summary(ledger),
@@ -48,7 +52,11 @@ def ledger_metadata(ledger: Ledger) -> dict[str, Any]:
     if ledger.units:
         metadata["by_unit"] = _unit_table(ledger)
     if ledger.gaps:
-        metadata["missing"] = _gap_table(ledger)
+        metadata["missing"] = _gap_table(ledger, lambda unit: unit.gaps)
+    if any(_to_read_again(unit) for unit in ledger.units):
+        metadata["loaded, to read again"] = _gap_table(ledger, _to_read_again)
+    if any(unit.read_at for unit in ledger.units):
+        metadata["read at"] = _gap_table(ledger, lambda unit: unit.read_at)
     return metadata
 
 
@@ -64,6 +72,10 @@ def _summary(ledger: Ledger) -> str:
         for count, what in ((failed, "failed"), (missing, "missing"), (growing, "still growing"))
         if count
     ]
+    if rereads := sum(len(unit.failed_rereads) for unit in units):
+        parts.append(f"{pluralize(rereads, 'work unit')} loaded, but not read again")
+    if outdated := sum(len(unit.outdated) for unit in units):
+        parts.append(f"{pluralize(outdated, 'stretch', 'stretches')} loaded, but out of date")
     of_units = f"{whole:,} of {pluralize(len(units), 'unit')} without a gap" if _has_units(ledger) else ""
     return "; ".join(filter(None, [of_units, ", ".join(parts) or "nothing is missing"]))
 
@@ -183,8 +195,13 @@ def _name(unit: UnitLedger) -> str:
     return f"{describe_unit(unit.unit) or 'all'}{' (no longer listed)' if unit.is_removed else ''}"
 
 
-def _gap_table(ledger: Ledger) -> MetadataValue:
-    all_gaps = ((unit, gap) for unit in ledger.units for gap in unit.gaps)
+def _to_read_again(unit: UnitLedger) -> Sequence[Gap]:
+    """Return the loaded stretches whose last read failed, or that are out of date."""
+    return (*unit.failed_rereads, *unit.outdated)
+
+
+def _gap_table(ledger: Ledger, gaps_of: Callable[[UnitLedger], Sequence[Gap]]) -> MetadataValue:
+    all_gaps = ((unit, gap) for unit in ledger.units for gap in gaps_of(unit))
     records = [
         TableRecord(
             {

@@ -35,12 +35,14 @@ from partitions.window.wake_rule import select_waking_work
 from partitions.window.windows import Windows
 from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.schedules import build_schedule
-from platform_assets.factory.sensors import Clock, NoWork, SensorShell, Tick, Work, digest
+from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
 from resources.dagster.io_managers import PLAN_TAG
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.names import DagsterDataflowNames
 from resources.kinds.window.awaited import windows_of
 from resources.kinds.window.opening import open_windows
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.kinds.window.unit_lookup import units_of
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
@@ -120,44 +122,51 @@ def due_runs(
 def window_sensor(
     dataflow: Dataflow,
     platform: Platform,
+    names: DagsterDataflowNames,
     job: Any,
-    partitions: WindowPartitions,
+    partitions: WindowAssetPartitions,
     clock: Clock = time.time,
 ) -> SensorDefinition:
     """Return a sensor that evaluates the plan and requests runs of ``job`` over ranges of partitions."""
-    find_work = partial(_due_work, dataflow, platform, partitions, everything=False)
+    find_work = partial(_due_work, dataflow, platform, names, partitions, everything=False)
     description = f"Requests runs for windows of {dataflow.name} that are due or have failed."
-    return SensorShell("windows", description, clock=clock).build(dataflow, platform, job, find_work)
+    shell = SensorShell("windows", description, clock=clock, partitions=partitions)
+    return shell.build(dataflow, platform, names, job, find_work)
 
 
 def window_upstream_sensor(
     dataflow: Dataflow,
     platform: Platform,
+    names: DagsterDataflowNames,
     job: Any,
-    partitions: WindowPartitions,
+    partitions: WindowAssetPartitions,
     clock: Clock = time.time,
 ) -> SensorDefinition:
     """Return a sensor that requests everything due as runs of ``job`` when an upstream table changes."""
-    find_work = partial(_due_work, dataflow, platform, partitions, everything=True)
-    return upstream_sensor(dataflow, platform, job, find_work, clock)
+    find_work = partial(_due_work, dataflow, platform, names, partitions, everything=True)
+    return upstream_sensor(dataflow, platform, names, job, find_work, clock, partitions=partitions)
 
 
 def _due_work(
-    dataflow: Dataflow, platform: Platform, partitions: WindowPartitions, tick: Tick, *, everything: bool
+    dataflow: Dataflow,
+    platform: Platform,
+    names: DagsterDataflowNames,
+    partitions: WindowPartitions,
+    tick: Tick,
+    *,
+    everything: bool,
 ) -> NoWork | Work:
     """Return the runs to request in a tick of a sensor; ``everything`` as in :func:`due_runs`."""
     due = due_runs(dataflow, platform, partitions, tick.instance, tick.now, everything=everything)
     if due.works:
-        return _work_of(dataflow, due)
+        return _work_of(names, due)
     if everything:
         return NoWork(due.plan.why)
     return NoWork(f"{due.plan.why}; none of it starts a run by itself{_next_attempt(due, tick.now)}")
 
 
-def _work_of(dataflow: Dataflow, due: DueRuns) -> Work:
-    return Work(
-        due.entry, due.digest, lambda attempt: _requests(dataflow, due, attempt), new_keys=due.new_keys
-    )
+def _work_of(names: DagsterDataflowNames, due: DueRuns) -> Work:
+    return Work(due.entry, due.digest, lambda attempt: _requests(names, due, attempt), new_keys=due.new_keys)
 
 
 def _next_attempt(due: DueRuns, now: datetime) -> str:
@@ -178,7 +187,11 @@ def _next_attempt(due: DueRuns, now: datetime) -> str:
 
 
 def window_schedule(
-    dataflow: Dataflow, platform: Platform, job: Any, partitions: WindowPartitions
+    dataflow: Dataflow,
+    platform: Platform,
+    names: DagsterDataflowNames,
+    job: Any,
+    partitions: WindowPartitions,
 ) -> ScheduleDefinition:
     """Return a schedule that requests everything due, also open windows and those within the grace."""
 
@@ -186,20 +199,20 @@ def window_schedule(
         runs = due_runs(dataflow, platform, partitions, instance, now, everything=True)
         for request in runs.new_keys:
             instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
-        return _requests(dataflow, runs, now.isoformat()) or SkipReason(runs.plan.why)
+        return _requests(names, runs, now.isoformat()) or SkipReason(runs.plan.why)
 
     description = f"Requests everything that is due of {dataflow.name}."
-    return build_schedule(dataflow, platform, job, dataflow.window.timezone, description, requests)
+    return build_schedule(dataflow, platform, names, job, dataflow.window.timezone, description, requests)
 
 
-def _requests(dataflow: Dataflow, due: DueRuns, attempt: str) -> list[RunRequest]:
+def _requests(names: DagsterDataflowNames, due: DueRuns, attempt: str) -> list[RunRequest]:
     """Return one run for each range, which loads what is then due of it. ``attempt`` makes its key unique."""
     return [
         RunRequest(
-            run_key=f"{dataflow.name}:{due.digest}:{number}:{attempt}",
+            run_key=f"{names.dataflow}:{due.digest}:{number}:{attempt}",
             partition_key=range_.partitions.partition_key,
             tags={
-                DATAFLOW_TAG: dataflow.name,
+                **names.run_tags,
                 PLAN_TAG: range_.in_words(len(due.works)),
                 **range_.partitions.tags,
             },

@@ -94,10 +94,12 @@ class _Json(FormatReader):
     def rewrite_of(self, path: str) -> Rewrite | None:
         """Return the function that rewrites a file in another encoding as UTF-8; None for UTF-8.
 
-        In other encodings Spark loses the spelling of numbers, and takes ``1.50`` for the text ``1.5``. Mode rescue
-        parses decoded texts instead.
+        In other encodings Spark loses the spelling of numbers, and takes ``1.50`` for the text ``1.5``. Mode rescue,
+        and rows that say what their record lacks, are parsed from decoded texts instead.
         """
-        return None if self.rules.rescues or non_utf8_encoding(self.source.options) is None else write_in_utf8
+        if self._parses_texts or non_utf8_encoding(self.source.options) is None:
+            return None
+        return write_in_utf8
 
     def reader_options(self, path: str, *, infer: bool) -> dict[str, str]:
         """Return the options without a UTF-8 encoding: Spark keeps the spelling of numbers only without one."""
@@ -116,7 +118,12 @@ class _Json(FormatReader):
     ) -> DataFrame:
         """Parse the text of each record twice: as it is, and with the pinned columns."""
         texts = lines_of(spark, scanner, files, self.own_options)
-        return rescued_records(texts, data, folders, self.own_options)
+        return rescued_records(texts, data, folders, self.own_options, marks_absent=self.rules.marks_absent)
+
+    @property
+    def _parses_texts(self) -> bool:
+        """Whether records are parsed from their text, one a line."""
+        return self.rules.rescues or self.rules.marks_absent
 
     @override
     def find_exact_error(self, spark: SparkSession, file: SourceFile, pinned: PinnedSchema) -> BadFile | None:
@@ -171,9 +178,9 @@ class JsonFiles(_Json):
     def rewrite_of(self, path: str) -> Rewrite | None:
         """Return the function that rewrites a compressed file, too, since Spark loses its numbers' spelling.
 
-        Mode rescue rewrites every document as lines: Spark would respell its records.
+        Records that are parsed from their text are rewritten as lines: Spark would respell them.
         """
-        if self.rules.rescues:
+        if self._parses_texts:
             return write_records_as_lines
         return write_in_utf8 if path.endswith(PACKED_ENDINGS) else super().rewrite_of(path)
 

@@ -40,6 +40,11 @@ class SchemaRules:
         """Whether values that do not fit go to ``_rescued_data``."""
         return self.dataflow.target.schema_mode == "rescue"
 
+    @property
+    def marks_absent(self) -> bool:
+        """Whether each row says which fields its record lacks."""
+        return self.dataflow.target.keeps_missing_columns and self.dataflow.source.record_support.name_fields
+
     def with_deferred_types(self, inferred: Schema) -> StructType:
         """Return an inferred schema in which fields without a value (``void``) stay untyped, if they may.
 

@@ -48,7 +48,11 @@ def flow(watermark: str = "path", **more: Any) -> Dataflow:
             EndedRun("blocked", SINCE, "two tables"),
             "blocked since 2026-01-28 05:58:12 UTC: two tables\n  strandline run orders",
         ),
-        (EndedRun("failed", SINCE, "no password", failed_looks=1), None),
+        (
+            EndedRun("held", SINCE, continues_failures=True),
+            "held since 2026-01-28 05:58:12 UTC: see its run\n  strandline run orders",
+        ),
+        (EndedRun("nothing", SINCE, continues_failures=True), None),
         (
             EndedRun("failed", SINCE, "no password", failed_looks=2),
             "since 2026-01-28 05:58:12 UTC: no password\n  strandline plan orders",
@@ -56,7 +60,7 @@ def flow(watermark: str = "path", **more: Any) -> Dataflow:
     ],
 )
 def test_a_last_run_that_failed_is_an_alert_with_what_to_do(run: EndedRun | None, text: str | None) -> None:
-    alert = failure_alert(flow(), run, after=2)
+    alert = failure_alert(flow(), run)
     assert (alert and alert.text) == text
     assert alert is None or alert.key == "orders:failed"
 
@@ -126,7 +130,7 @@ def test_files_in_quarantine_are_an_alert_with_their_reasons() -> None:
     assert alert.key == "orders:quarantined"
     assert alert.text == (
         "4 files in quarantine, such as 0.csv: not UTF-8; 1.csv: not UTF-8; 2.csv: not UTF-8\n"
-        "  strandline list orders\n  strandline files release orders 0.csv"
+        "  strandline list orders\n  strandline files release orders 0.csv 1.csv 2.csv"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partitions.api.requests import Request, request_for, requests_above
+from partitions.api.requests import ApiRequest, request_for, requests_above
 from partitions.column.predicates import ColumnRange, ranges_of, rows_in_ranges
 from partitions.errors import ConfigurationError, PlanError
 from partitions.instants import milliseconds, zone_of
@@ -66,7 +66,7 @@ def test_bounds_in_a_body_stand_in_its_objects_and_keep_what_is_there() -> None:
 def test_how_far_numbers_go_is_never_sent() -> None:
     api = source(watermark_param_mapping={"id": "since_id"}, watermark_to_param="to_id")
     asked = [requests_above(api, [ColumnRange("id", 3, upper)], UTC)[0][0] for upper in (None, 9)]
-    assert asked[0] == asked[1] == Request("GET", "/rows", {"since_id": "3"})
+    assert asked[0] == asked[1] == ApiRequest("GET", "/rows", {"since_id": "3"})
 
 
 def test_each_column_is_asked_by_itself_and_without_bound_for_all() -> None:
@@ -78,7 +78,7 @@ def test_each_column_is_asked_by_itself_and_without_bound_for_all() -> None:
         ({"since": "2026-01-01T00:00:00+00:00"}, ranges[1]),
     ]
     assert requests_above(api, [ranges[0], ColumnRange("other", 1, None)], UTC) == [
-        (Request("GET", "/rows"), None)
+        (ApiRequest("GET", "/rows"), None)
     ]
 
 

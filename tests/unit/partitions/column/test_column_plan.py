@@ -154,6 +154,22 @@ def test_rows_without_a_value_are_counted(policy: str, stored: dict[str, Any], e
         assert (found.due, [skip.why for skip in found.skips]) == (False, ["no row lies above 10", *expected])
 
 
+@pytest.mark.parametrize(
+    ("keys", "again"),
+    [
+        ({"backward": {"days": 3}}, "the look-back again (P3D)"),
+        ({"backward": {"months": 1, "hours": 6}}, "the look-back again (P1MT6H)"),
+        ({"backward": {"closing_day": 5}}, "the look-back again (closing_day 5)"),
+        ({"boundary": "inclusive"}, "rows at the watermark again (boundary: inclusive)"),
+    ],
+)
+def test_without_new_rows_the_plan_says_that_it_only_reads_again(keys: dict[str, Any], again: str) -> None:
+    highest = NOW - timedelta(days=1)
+    planned = made(watermark(**keys), {"u": highest}, seen(highest=highest))
+    assert planned.why == f"nothing new; the next run reads {again}"
+    assert only(planned).repeats
+
+
 def test_flat_units_of_a_look_back_are_those_of_the_nested_block() -> None:
     assert watermark(backward_days=7, backward={"months": 1}) == watermark(backward={"days": 7, "months": 1})
     with pytest.raises(ValueError, match="backward_weeks"):

@@ -15,6 +15,7 @@ from partitions.ddl import ddl_name, parse_ddl
 from partitions.records.first_types import (
     FirstTypes,
     UnclearColumns,
+    merge_first_types,
     type_of_texts,
     types_of_csv,
     types_of_document,
@@ -132,3 +133,29 @@ def test_any_text_has_types_or_a_reason(text: str) -> None:
     for read in (types_of_document, types_of_lines, lambda text: types_of_csv(text, ",")):
         with suppress(UnclearColumns):
             assert read(text) is not None
+
+
+def test_columns_of_several_csv_files_have_the_widest_type_and_all_names() -> None:
+    files = [
+        "id,amount,day\n1,2,2026-01-01\n",
+        "id,day,note\n3000000000,2026-01-02T03:04:05,x\n",
+        "id,amount\n2,2.5\n",
+    ]
+    merged = merge_first_types([types_of_csv(text, ",") for text in files])
+    assert merged.columns == [
+        ("id", "long"),
+        ("amount", "double"),
+        ("day", "timestamp"),
+        ("note", "string"),
+    ]
+
+
+def test_fields_of_several_json_files_are_merged_inside_structs_too() -> None:
+    files = [
+        '{"id": 1, "at": {"x": 1}, "later": null}\n',
+        '{"id": 2.5, "at": {"y": "a"}}\n',
+        '{"later": true}\n',
+    ]
+    merged = merge_first_types([types_of_lines(text) for text in files])
+    assert merged.columns == [("at", "struct<x: long, y: string>"), ("id", "double"), ("later", "boolean")]
+    assert list(merged.valueless) == []

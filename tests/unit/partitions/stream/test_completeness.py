@@ -19,6 +19,12 @@ def over(**column: Any) -> dict[str, Any]:
     return {"type": "over", "columns": {"value": column}}
 
 
+def keeping(column: str) -> Dataflow:
+    retained = {"retention": {"column": column, "keep": "P30D"}}
+    target = stream().target.model_validate({"load": "append", **retained})
+    return stream().model_copy(update={"target": target})
+
+
 def stream(*operators: dict[str, Any], **watermark: Any) -> Dataflow:
     declared = {"type": "stream", "event_time": "ts", "split": "device", "timeout": "PT5M"} | watermark
     source = {"type": "table", "table": "bronze/events"}
@@ -99,6 +105,11 @@ def test_nothing_is_complete_before_there_is_a_global_watermark() -> None:
             (stream(timeout=5),),
             "to: watermark over silver/readings, whose event times are whole numbers",
         ),
+        (
+            daily(),
+            (keeping("seen_at"),),
+            "to: watermark over silver/readings, whose retention by seen_at deletes rows of any window",
+        ),
     ],
 )
 def test_windows_that_would_wait_for_nothing_are_refused(
@@ -111,4 +122,5 @@ def test_windows_that_would_wait_for_nothing_are_refused(
 
 def test_windows_of_a_stream_s_event_time_and_windows_that_do_not_wait_are_taken() -> None:
     assert completeness_refusal(daily(), (stream(),)) is None
+    assert completeness_refusal(daily(), (keeping("ts"),)) is None
     assert completeness_refusal(daily(to="-"), ()) is None

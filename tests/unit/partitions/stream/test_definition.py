@@ -120,9 +120,7 @@ def test_where_a_stream_begins_is_part_of_its_identity_and_earliest_is_not_told(
 @pytest.mark.parametrize(("key", "value"), [("from", "latest"), ("on_change", "skip")])
 def test_keys_of_a_stream_over_a_table_are_refused_beside_other_watermarks(key: str, value: str) -> None:
     source = {"type": "table", "table": "bronze/events", key: value}
-    expected = (
-        f"source.{key}: expected no such key \\(only a stream with engine: splits has it\\), found {value}"
-    )
+    expected = f"source.{key}: expected no such key \\(only a watermark of type offset, or a stream with engine: splits, has it\\), found {value}"
     column = {"type": "column", "columns": ["id"]}
     given = {"name": "readings", "source": source, "watermark": column}
     with pytest.raises(ValidationError, match=expected):

@@ -181,3 +181,35 @@ def test_whatever_was_loaded_before_at_the_end_all_of_the_last_definition_was_re
         for start, end in windows:
             assert any(first <= start and end <= after for first, after in covered), (unit, start, end)
     assert not state.failed.get(A) or not set(state.failed[A]) & set(windows.index)
+
+
+@pytest.mark.parametrize("change", [{"timezone": "America/New_York"}, {"window": "weekly"}])
+def test_appended_windows_of_another_cut_replace_the_rows_that_old_ones_have_loaded(
+    change: dict[str, str],
+) -> None:
+    """Their rows were there twice."""
+    days = {
+        "definition": [{"name": "t", "type": "datetime", "range": {"from": "2020-01-01", "to": "-"}}],
+        "window": "daily",
+    }
+    before, now = WindowWatermark.of(days), datetime(2020, 1, 20, 12, tzinfo=UTC)
+    first = plan(
+        before, WindowState(), ("{}",), datetime(2020, 1, 11, 0, tzinfo=UTC), dataflow="f", state_number=0
+    )
+    state = WindowState()
+    for slice_ in first.slices:
+        state = WindowState.of(slice_.advance(state.watermark()))
+    after = WindowWatermark.of({**days, **change})
+    loaded = [interval[:2] for interval in state.units["{}"]]
+    ((start, end),) = loaded
+    for slice_ in plan(
+        after,
+        migrate_state(state, after, now),
+        ("{}",),
+        now,
+        dataflow="f",
+        state_number=1,
+        only_adds=True,
+    ).slices:
+        for work in slice_.works:
+            assert slice_.replaces == ((work.lower or 0) < end and start < (work.end or 0)), work

@@ -431,3 +431,66 @@ def test_what_failed_a_moment_ago_takes_no_place_from_others() -> None:
 def test_windows_have_no_late_files() -> None:
     made = _plan(_definition("2020-02-01"), WindowState(), "2020-02-03", asked=LateOnly())
     assert (made.slices, made.why) == ((), "windows have no late files")
+
+
+def _plan_with_step(
+    definition: WindowWatermark, state: WindowState, now: str, *, only_adds: bool = False
+) -> Plan[WindowSlice]:
+    clock = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    return plan(
+        definition,
+        state,
+        (NO_UNIT,),
+        clock,
+        dataflow="flow",
+        state_number=0,
+        has_step=True,
+        only_adds=only_adds,
+    )
+
+
+@pytest.mark.parametrize("only_adds", [False, True])
+def test_with_reread_whole_a_growing_window_is_read_from_its_start_and_replaces_its_rows(
+    only_adds: bool,
+) -> None:
+    definition = _definition(to="-", reread="whole")
+    first = _plan_with_step(definition, WindowState(), "2020-01-02T10:00", only_adds=only_adds)
+    again = _plan_with_step(definition, _after(first, WindowState()), "2020-01-03T07:00", only_adds=only_adds)
+    reads = {
+        _text(work.lower)[:13]: (_text(work.end)[:13], slice_.replaces)
+        for slice_ in again.slices
+        for work in slice_.works
+    }
+    assert reads == {
+        "2020-01-02T00": ("2020-01-03T00", only_adds),
+        "2020-01-03T00": ("2020-01-03T07", False),
+    }
+    assert len(again.slices) == (2 if only_adds else 1), (
+        "work units that only append are not in a slice that deletes"
+    )
+    assert [slice_.replaces for slice_ in first.slices] == [False]
+
+
+def test_with_reread_whole_windows_within_the_grace_are_read_from_their_start() -> None:
+    definition = _definition(to="-", reread="whole", grace="PT6H", partial=False)
+    state = _after(_plan_with_step(definition, WindowState(), "2020-01-03T01:00"), WindowState())
+    again = _works(_plan_with_step(definition, state, "2020-01-04T01:00"))
+    assert {_text(work.lower)[:13]: work.reason for work in again} == {
+        "2020-01-02T00": "grace",
+        "2020-01-03T00": "new",
+    }
+
+
+def test_after_partial_false_a_window_that_a_step_has_summed_in_part_is_read_as_a_whole() -> None:
+    """Its rows are replaced: the sum of its rest would stand beside that of its first part."""
+    growing, whole = _definition(to="-"), _definition(to="-", partial=False)
+    state = _after(_plan_with_step(growing, WindowState(), "2020-01-02T10:00"), WindowState())
+    (slice_,) = _plan_with_step(whole, state, "2020-01-03T01:00", only_adds=True).slices
+    (work,) = slice_.works
+    assert (_text(work.lower)[:13], _text(work.end)[:13], slice_.replaces) == (
+        "2020-01-02T00",
+        "2020-01-03T00",
+        True,
+    )
+    (rest,) = _works(_plan(whole, state, "2020-01-03T01:00"))
+    assert _text(rest.lower)[:13] == "2020-01-02T10", "rows as they are read need no second read"

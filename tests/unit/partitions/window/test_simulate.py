@@ -29,8 +29,8 @@ def test_a_change_is_caught_by_each_grace_above_its_age() -> None:
     assert (found.changes, found.longest) == (1, DAY)
     assert found.as_json()["recommended"] == "P2D"
     assert found.why == (
-        "P2D is the shortest that catches the one observed change; changes later than P1D after the newest window's end were never"
-        " looked for"
+        "a grace of P2D would have caught the one late change, and no shorter one. No run has looked for changes that came later"
+        " than P1D after a window's end"
     )
 
 
@@ -43,7 +43,7 @@ def test_a_grace_is_counted_for_longer_ones_than_there_was() -> None:
 def test_without_any_second_read_nothing_is_said_of_late_changes() -> None:
     found = tried(read(1, 0), read(2, 1))
     assert found.as_json()["recommended"] is None
-    assert found.why.startswith("no window was ever read again")
+    assert found.why.startswith("late changes are unknown, since no run has read a window again.")
 
 
 def test_without_a_change_there_is_nothing_to_recommend() -> None:
@@ -58,7 +58,7 @@ def test_reads_of_different_stretches_are_not_compared() -> None:
 
 def test_no_candidate_that_is_long_enough_is_said() -> None:
     found = tried(read(1, 0), read(2, 0), read(2, 1), read(3, 0, 12, "other"), read(3, 2), graces="P0D,P1D")
-    assert found.why.startswith("no candidate catches the one observed change: try longer ones")
+    assert found.why.startswith("no grace of these would have caught the one late change: try longer ones")
 
 
 def test_nothing_observed_is_said() -> None:

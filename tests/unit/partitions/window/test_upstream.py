@@ -11,6 +11,7 @@ from partitions.errors import ConfigurationError
 from partitions.instants import DAY, HOUR
 from partitions.request import Forced
 from partitions.window.definition import WindowWatermark
+from partitions.window.expired import ExpiredRows
 from partitions.window.ledger import ledger
 from partitions.window.state import WindowState
 from partitions.window.upstream import Maker, UpstreamTables
@@ -33,7 +34,7 @@ from tests.support.upstreams import (
 EWR, JFK = unit("EWR"), unit("JFK")
 BOTH = (EWR, JFK)
 SAME = {"airport": "airport"}
-CHANGED = "bronze/flights has changed since it was loaded: waits to be loaded again"
+CHANGED = "out of date since bronze/flights changed"
 
 
 def test_a_day_waits_for_each_hour_of_each_unit_and_later_days_load() -> None:
@@ -114,7 +115,9 @@ def test_a_changed_hour_makes_its_day_due_until_a_slice_has_read_it() -> None:
     assert halfway.changed == {ONE: [[START + 50 * HOUR, START + 51 * HOUR]]}
     assert halfway.upstream == {"flights": [2, "id2"]}
     (book,) = book_of(hours(3, position=2), halfway).units
-    assert [tuple(gap) for gap in book.gaps] == [(START + 2 * DAY, START + 3 * DAY, CHANGED)]
+    assert [tuple(gap) for gap in book.outdated] == [(START + 2 * DAY, START + 3 * DAY, CHANGED)]
+    assert (book.gaps, book.complete_up_to) == ([], START + 3 * DAY)
+    assert book.current == [(START, START + 2 * DAY)]
     rest = planned(hours(3, position=2), halfway)
     assert due(rest) == [("03", ONE, "upstream")]
     assert after(rest, halfway).changed == {}
@@ -150,7 +153,9 @@ def test_an_unknown_position_makes_every_loaded_day_due() -> None:
 
 def test_what_the_retention_has_deleted_is_neither_waited_for_nor_read_again() -> None:
     state = after(planned(hours(1)))
-    expired = hours(3, since=[(ONE, 1), (ONE, 30)], position=2, expired_before=START + DAY + HOUR)
+    expired = hours(
+        3, since=[(ONE, 1), (ONE, 30)], position=2, expired=ExpiredRows("bronze/flights", START + DAY + HOUR)
+    )
     plan = planned(expired, state)
     assert due(plan) == [("03", ONE, "new")]
     assert plan.why.endswith("2026-01-02 waits for rows that the retention of bronze/flights has deleted")
@@ -168,7 +173,7 @@ def test_unknown_changes_are_those_of_days_before_the_upstream_begins_too() -> N
 
 def test_a_forced_day_whose_rows_the_retention_has_deleted_upstream_stays() -> None:
     state = after(planned(hours(3)))
-    expired = hours(3, position=2, expired_before=START + DAY + HOUR)
+    expired = hours(3, position=2, expired=ExpiredRows("bronze/flights", START + DAY + HOUR))
     plan = planned(expired, state, request=Forced())
     assert due(plan) == [("03", ONE, "forced")]
     assert [(skip.subject, skip.why) for skip in plan.skips] == [
@@ -209,6 +214,21 @@ def test_nothing_after_the_end_of_the_upstream_is_due() -> None:
     assert due(planned(hours(5, watermark=short))) == [("01", ONE, "new")]
     behind = definition("hourly", "P1D")
     assert due(planned(hours(3, watermark=behind))) == [("01", ONE, "new"), ("02", ONE, "new")]
+
+
+def test_days_go_on_after_the_last_window_of_one_of_several_dataflows_of_their_table() -> None:
+    """Old days come from a dataflow that ends for good, and new ones from another."""
+    archive = replace(
+        hours(5, watermark=definition("hourly", "2026-01-02")).makers[0], name="archive", has_fixed_end=True
+    )
+    live = hours(4, {ONE: [30, 60]}).makers[0]
+    plan = planned(UpstreamTables((archive, live)), now=4)
+    assert due(plan) == [("01", ONE, "new"), ("04", ONE, "new")]
+    later_archive = hours(5, watermark=definition("hourly", "2026-01-03")).makers[0]
+    both = UpstreamTables((archive, replace(later_archive, name="later", has_fixed_end=True)))
+    assert due(planned(both, now=5)) == [("01", ONE, "new"), ("02", ONE, "new")]
+    weather = replace(archive, name="weather", table="bronze/weather")
+    assert due(planned(UpstreamTables((live, weather)), now=4)) == [("01", ONE, "new")]
 
 
 @pytest.mark.parametrize("partial", [True, False])

@@ -87,9 +87,9 @@ FOLDER = {"type": "files", "path": "./in/{start:%Y-%m-%d}", "format": "ndjson"}
         ),
         (
             reader(),
-            [maker(COLUMN, target=REPLACED | {"retention": {"column": "at", "keep": "P30D"}})],
-            "whose retention deletes rows",
-            "no retention in flights",
+            [maker(COLUMN, target=REPLACED | {"retention": {"column": "loaded_at", "keep": "P30D"}})],
+            "whose retention by loaded_at deletes rows of any window",
+            "a retention by at in flights",
         ),
         (
             reader(),

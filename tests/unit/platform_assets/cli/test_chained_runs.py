@@ -59,5 +59,6 @@ def test_list_counts_the_days_that_wait(chain: Chain) -> None:
     flow = chain.flows["days"]
     profile = profile_of(flow)
     waiting = profile.waiting(chain.platform(), flow, chain.newest("days"), chain.now, UnreachableServers())
-    assert waiting == {"work_units": 0, "failed_units": 0, "waiting_for_upstream": 1}
+    reach = "up to 2026-01-06T00:00:00+00:00; 1 gap"
+    assert waiting == {"work_units": 0, "failed_units": 0, "waiting_for_upstream": 1, "reach": reach}
     assert profile.waiting_in_words(waiting) == "1 waiting for upstream"

@@ -177,3 +177,53 @@ def test_the_address_of_each_route_of_alerts_is_looked_at(
     assert "alerts.routes.0.webhook: expected the environment variable PAGER to be set" in str(
         made["alerts.routes.0"]
     )
+
+
+def test_a_table_that_nothing_has_loaded_yet_is_a_note(project: Path) -> None:
+    (project / "dataflows/clean.yaml").write_text(
+        "source: {type: table, table: bronze/good}\nwatermark: {type: column, columns: [id]}\ntarget: {load: append}\n"
+    )
+    (project / "dataflows/foreign.yaml").write_text(
+        "source: {type: table, table: bronze/others}\nwatermark: {type: column, columns: [id]}\ntarget: {load: append}\n"
+    )
+    results = checks(project)
+    assert results["source clean"] == {
+        "check": "source clean",
+        "ok": True,
+        "found": "bronze/good: not loaded yet, which is no failure: `strandline run good` loads it",
+        "todo": None,
+    }
+    assert not results["source foreign"]["ok"], "no dataflow makes this table"
+
+
+def test_a_connection_that_no_dataflow_uses_is_tried(project: Path) -> None:
+    (project / "platform.yaml").write_text(
+        "state: ./state\nlake: ./lake\nconnections:\n"
+        "  erp: {type: jdbc, url: 'jdbc:postgresql://127.0.0.1:1/d', user: u}\n"
+        "  shop: {type: api, base_url: 'https://shop.example', token: {env: NO_SUCH_KEY}}\n"
+        "  land: {type: s3, region: eu-west-1}\n"
+    )
+    results = checks(project)
+    assert (results["connection erp"]["ok"], results["connection erp"]["todo"]) == (
+        False,
+        "correct connections.erp in platform.yaml",
+    )
+    assert "NO_SUCH_KEY to be set" in results["connection shop"]["found"]
+    assert (results["connection land"]["ok"], results["connection land"]["found"]) == (
+        True,
+        "its variables are set; no dataflow uses it, so nothing was requested",
+    )
+
+
+def test_a_connection_that_a_dataflow_uses_is_tried_once(project: Path) -> None:
+    (project / "platform.yaml").write_text("state: ./state\nlake: ./lake\n" + LAND)
+    (project / "dataflows/cloud.yaml").write_text(BUCKET)
+    assert [name for name in checks(project) if name.startswith("connection")] == []
+
+
+def test_settings_with_errors_stop_no_other_check(project: Path) -> None:
+    (project / "platform.yaml").write_text("state: ./state\nlake: ./lake\nlyer: x\n")
+    results = checks(project)
+    assert not results["state"]["ok"]
+    assert results["source good"]["ok"]
+    assert "dagster" in results

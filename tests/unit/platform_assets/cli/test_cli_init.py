@@ -24,6 +24,7 @@ from partitions.path.definition import PathWatermark
 from partitions.sources import FilesSource
 from platform_assets.cli import main
 from platform_assets.dagster_home import dagster_home
+from platform_assets.fixtures.test_files import find_tests
 from platform_assets.installation import ROOT
 from platform_assets.project import load_project
 from platform_assets.scaffold.new_project import SOURCES, TEMPLATES
@@ -91,6 +92,7 @@ def test_a_project_of_each_kind_and_source_is_valid(tmp_path: Path, kind: str, s
     made(tmp_path / "shop", "--kind", kind, "--source", source_type, "--name", "orders")
     flow = only(tmp_path / "shop")
     assert (flow.kind, flow.source.type) == (kind, source_type)
+    assert list(flow.watermark.cautions(flow.source)) == []
     assert "{" not in re.sub(r"#.*|\{\w+: .*\}|\{start.*?\}|\{end.*?\}", "", source_block(tmp_path / "shop"))
 
 
@@ -100,7 +102,8 @@ def source_block(project: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("source_type", "kind"), [("files", "path"), ("api", "column"), ("python", "column")]
+    ("source_type", "kind"),
+    [("files", "path"), ("table", "offset"), ("api", "column"), ("python", "column")],
 )
 def test_a_source_alone_chooses_the_first_kind_that_takes_it(
     tmp_path: Path, source_type: str, kind: str
@@ -198,6 +201,40 @@ def test_the_readme_begins_with_what_its_first_dataflow_needs(
     assert "strandline show orders " in text
 
 
+def test_settings_for_production_join_a_project_and_nothing_else_is_written(tmp_path: Path) -> None:
+    made(tmp_path / "shop")
+    before = sorted(tmp_path.rglob("*"))
+    document = made(tmp_path / "shop", "--deploy")
+    written = ["deploy/README.md", "deploy/dagster.yaml", "deploy/workspace.yaml"]
+    assert (document["files"], document["dataflows"]) == (written, [])
+    assert sorted(set(tmp_path.rglob("*")) - set(before)) == [
+        tmp_path / "shop/deploy",
+        *(tmp_path / "shop" / name for name in written),
+    ]
+    assert made(tmp_path / "shop", "--deploy")["files"] == []
+    assert call("init", tmp_path / "shop", "--deploy")[1].startswith(
+        f"{tmp_path / 'shop'}: all files exist already"
+    )
+
+
+def test_settings_for_production_name_the_location_of_the_project(tmp_path: Path) -> None:
+    made(tmp_path / "Shop North", "--deploy")
+    folder = tmp_path / "Shop North"
+    local, production = (
+        yaml.safe_load((folder / name).read_text())["load_from"][0]
+        for name in ("workspace.yaml", "deploy/workspace.yaml")
+    )
+    assert production["grpc_server"]["location_name"] == local["python_file"]["location_name"] == "shop_north"
+
+
+def test_the_page_of_production_leads_to_no_file_that_a_project_lacks(tmp_path: Path) -> None:
+    made(tmp_path / "shop", "--deploy")
+    text = (tmp_path / "shop/deploy/README.md").read_text()
+    assert "](../" not in text
+    assert "tests/e2e" not in text
+    assert "`deploy/workspace.yaml`" in text or "-w deploy/workspace.yaml" in text
+
+
 def test_a_dataflow_that_is_there_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     put(tmp_path, "dataflows/events.yaml", "mine\n")
     code, output = call("init", tmp_path)
@@ -293,7 +330,7 @@ DROPS = {
     "columns of csv without a value are named": Drop(
         {f"{DAY}.csv": "id,note,amount\n1,,\n2,,\n"}, {"proposed": "id int, note string, amount string"},
         ("; without a value, so text unless `schema` declares another type: note, amount\n",),
-        ("Without a value so far, so text: note, amount. If numbers or dates will come, declare their types here before the first run.",),
+        ("Without a value in the first file, so text: note, amount. If numbers or dates will come, declare their types here before the first run.",),
     ),
     "texts of csv that look like numbers or times are text": Drop(
         {f"{DAY}.csv": "tel,d,t,e,n\n+49,1D,09:15,3E5,1\n"}, {"proposed": "tel string, d string, t string, e string, n int"},
@@ -363,6 +400,8 @@ def test_the_schema_that_it_found_can_be_declared_by_taking_its_comment_away(tmp
     assert source(flow).schema_ == "date date, at struct<`the ``place`: double>, id long, tags array<string>"
     assert source(flow).format == "ndjson"
     assert flow.target.partition_by == ("date",)
+    (first_test,) = find_tests(load_project(tmp_path / "shop"), [])
+    assert first_test.name == "drop/first", "the test that came with it is still valid"
 
 
 def test_each_folder_with_a_plain_name_becomes_a_dataflow(tmp_path: Path) -> None:
@@ -525,3 +564,21 @@ def test_links_and_names_that_lead_nowhere_hold_nothing_back(tmp_path: Path) -> 
     assert (code, proposed(tmp_path / "shop")) == (0, "a int"), output
     assert 'skipped "2024-01-01.csv": a link that leads to no file' in output
     assert r'skipped "\udcff.csv": a name that is not UTF-8' in output
+
+
+def test_types_hold_the_values_of_several_files(tmp_path: Path) -> None:
+    """Of the first, the last and some between; what the first one lacks a value of, the first run still pins as text."""
+    for number, (key, amount) in enumerate((("1", ""), ("2", "2"), ("3000000000", "2.5"), ("x4", "3"))):
+        put(tmp_path / "drop", f"2026-01-0{number + 1}.csv", f"id,key,amount\n{number},{key},{amount}\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    assert proposed(tmp_path / "shop") == "id int, key string, amount double"
+    text = (tmp_path / "shop/dataflows/drop.yaml").read_text()
+    assert "Without a value in the first file, so text: amount." in text
+
+
+def test_fields_of_later_json_files_are_among_the_types(tmp_path: Path) -> None:
+    put(tmp_path / "drop", "a.ndjson", '{"id": 1}\n')
+    put(tmp_path / "drop", "b.ndjson", '{"id": 2.5, "note": "x"}\n')
+    put(tmp_path / "drop", "c.ndjson", "not json\n")
+    made(tmp_path / "shop", "--from", tmp_path / "drop")
+    assert proposed(tmp_path / "shop") == "id double, note string"

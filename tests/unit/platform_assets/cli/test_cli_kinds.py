@@ -44,7 +44,7 @@ def test_a_kinds_missing_command_is_refused(project: Path, arguments: tuple[str,
 def test_late_files_of_windows_are_refused_with_the_command_that_reads_them(project: Path) -> None:
     answer = CliRunner().invoke(strandline, ["--project", str(project), "--json", "late", "windows"])
     (choice,) = json.loads(answer.stdout)["error"]["choices"]
-    assert choice == "strandline run windows --force START..END"
+    assert choice == "strandline run windows --force WINDOWS"
 
 
 def test_a_run_with_a_clock_ahead_of_time_asks_for_windows_and_not_for_files(project: Path) -> None:

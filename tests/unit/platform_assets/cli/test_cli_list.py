@@ -13,10 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from partitions.errors import SourceError
+from partitions.fingerprint import fingerprint
 from partitions.instants import time_text
 from partitions.sentinels import serialise
 from partitions.stream.state import Segment, Split, StreamState
 from platform_assets.cli import main
+from platform_assets.kinds import PROFILES
+from platform_assets.project import load_project
 from resources.connections.places import Place
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
@@ -174,11 +177,15 @@ class TestWhatWaits:
             "settling": 0,
             "new_rows": None,
             "new_input": None,
+            "new_commits": None,
+            "commits_lag_seconds": None,
             "work_units": None,
             "failed_units": None,
             "waiting_for_upstream": None,
+            "reach": None,
             "more": False,
             "why": None,
+            "warnings": [],
         }
         append(log)
         _, (document,) = answers(project, "list")
@@ -227,6 +234,41 @@ class TestWhatWaits:
         append(log, kind="window", watermark=json.dumps(watermark))
         _, (document,) = answers(project, "list")
         assert (document["waiting"]["work_units"], document["waiting"]["failed_units"]) == (2, 1)
+
+    def test_an_emptied_source_is_warned_of(self, project: Path, log: WatermarkLog) -> None:
+        append(log, files=2, total_files=2)
+        for path in (project / "landing").iterdir():
+            path.unlink()
+        _, (document,) = answers(project, "list")
+        assert document["waiting"]["warnings"] == [
+            f"{project}/landing holds no file, although the dataflow has loaded 2 files from it. If it has moved, correct source.path; `strandline ledger good --compare` names them"
+        ]
+        assert f"good: warning: {project}/landing holds no file" in call(project, "list").stdout.replace(
+            "\n", " "
+        )
+
+    def test_the_hole_before_the_first_loaded_window_is_a_gap_in_two_lines(
+        self, project: Path, log: WatermarkLog
+    ) -> None:
+        (project / "platform.yaml").write_text(
+            "state: ./state\nlake: ./lake\nconnections: {erp: {type: jdbc, url: 'jdbc:postgresql://h/d', user: u}}\n"
+        )
+        (project / "dataflows/good.yaml").write_text(WINDOWS)
+        flow = load_project(project).dataflows["good"]
+        day, first = 86_400_000, 1_767_225_600_000
+        watermark = {"grid": "daily UTC", "units": {"{}": [[first + day, first + 3 * day]]}}
+        append(log, kind="window", watermark=json.dumps(watermark), fingerprint=fingerprint(flow))
+        _, (document,) = answers(project, "list")
+        assert (
+            document["waiting"]["reach"]
+            == "first windows missing; loaded up to 2026-01-04T00:00:00+00:00, 1 gap"
+        )
+        assert PROFILES["window"].watermark_in_list(document["watermark"], document["waiting"]) == (
+            "first windows missing\nloaded up to 2026-01-04T00:00:00+00:00, 1 gap"
+        )
+        words = "loaded up to 2026-01-04T00:00:00+00:00, first windows missing (1 gap)"
+        assert words in call(project, "state", "history", "good").stdout
+        assert words in call(project, "state", "show", "good").stdout
 
     def test_a_store_that_does_not_answer_is_asked_once_for_all_dataflows(self, project: Path) -> None:
         (project / "platform.yaml").write_text(

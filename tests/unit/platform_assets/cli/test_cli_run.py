@@ -160,6 +160,30 @@ def test_the_version_is_that_of_the_package() -> None:
     assert answer.output == "strandline 0.1.0 (checkout)\n"
 
 
+def test_the_table_says_what_is_wrong_of_an_error_and_leaves_out_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """All of it was printed when its run ended."""
+    problem = "file 2026-01-01.ndjson, line 3: field id: expected bigint, found 'two'"
+    error = SourceError(
+        f"dataflow orders: {problem}. Fix or remove it; or set max_bad_records, which sets such records aside"
+    )
+    running.print_summary(Context(), [outcome(), Outcome("orders", None, {}, 0, error=error)])
+    shown = " ".join(word for word in capsys.readouterr().out.split() if word != "│")
+    assert f"orders failed 0 {problem}" in shown
+    assert "Fix or remove" not in shown
+
+
+def test_a_long_problem_in_the_table_keeps_its_beginning_and_its_cause(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    error = SourceError(f"dataflow orders: file a.ndjson is bad: {'x' * 500}: the cause")
+    running.print_summary(Context(), [outcome(), Outcome("orders", None, {}, 0, error=error)])
+    shown = "".join(capsys.readouterr().out.split()).replace("│", "")
+    assert "filea.ndjsonisbad:xxx" in shown
+    assert "x:thecause" in shown
+
+
 def test_several_runs_end_with_a_table_of_what_became_of_each(capsys: pytest.CaptureFixture[str]) -> None:
     failed = Outcome(
         "orders", None, {}, 0, error=SourceError("dataflow orders: no such bucket\nsee its name")
@@ -174,3 +198,18 @@ def test_several_runs_end_with_a_table_of_what_became_of_each(capsys: pytest.Cap
         ["flow", "committed", "3", "watermark c.ndjson"],
         ["orders", "failed", "0", "no such bucket; see its name"],
     ]
+
+
+def test_a_quiet_run_prints_only_what_fails(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DAGSTER_HOME")
+    call = ["--project", str(project), "run", "--all", "--quiet"]
+    answer = CliRunner().invoke(strandline, call)
+    assert (answer.exit_code, answer.output) == (0, "")
+    visits = (project / "dataflows/orders.yaml").read_text().replace("./landing", "./missing")
+    (project / "dataflows/visits.yaml").write_text(visits)
+    answer = CliRunner().invoke(strandline, call)
+    assert answer.exit_code == 1
+    first, *rest = answer.stdout.splitlines()
+    assert first.startswith("visits: failed, ")
+    assert "orders" not in answer.stdout
+    assert any("missing" in line for line in rest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +13,9 @@ from click.testing import CliRunner
 from partitions.errors import ConfigurationError
 from platform_assets.cli.deciding import confirm
 from platform_assets.cli.entry_lines import print_diff, print_entries
+from platform_assets.cli.main import strandline
+from platform_assets.platform import build_platform
+from platform_assets.project import load_project
 from resources.watermarks.entry import Entry, next_entry
 
 WINDOWS = {"grid": "daily UTC", "units": {"{}": [[1711584000000, 1711670400000]]}}
@@ -103,3 +107,20 @@ def test_a_diff_shows_times_and_windows_as_people_read_them(capsys: pytest.Captu
         "  pinned: an empty text -> yes",
         "  inputs: none -> path a, size 1, 2024-03-30",
     ]
+
+
+def test_a_watermark_that_own_code_saved_shows_how(tmp_path: Path) -> None:
+    (tmp_path / "platform.yaml").write_text("{state: ./state, lake: ./lake}")
+    manager = build_platform(load_project(tmp_path)).manager()
+    manager.save_watermark("report", {"id": 5})
+    call = ["--project", str(tmp_path), "state"]
+    for command in ("history", "show"):
+        answer = CliRunner().invoke(strandline, [*call, command, "report"])
+        assert "run (saved by save_watermark, apart from any rows)" in answer.output
+        assert answer.output.endswith('{"id": 5}\n')
+    shown = json.loads(CliRunner().invoke(strandline, ["--json", *call, "show", "report"]).stdout)
+    assert (shown["dataflow"], shown["number"], shown["watermark"]) == ("report", 1, {"id": 5})
+    assert (
+        "expected the name of a dataflow, found 'other'"
+        in CliRunner().invoke(strandline, [*call, "show", "other"]).output
+    )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from deltalake import write_deltalake
 
+from partitions.errors import SourceError
 from partitions.instants import milliseconds, time_text
 from partitions.sentinels import serialise
 from partitions.stream.state import Segment, Split, StreamState
@@ -17,14 +21,17 @@ from partitions.window.calendar_grid import Grid
 from partitions.window.state import WindowState
 from partitions.window.work_outcomes import Failure, LoadedUnit
 from platform_assets.cli import main
+from platform_assets.kinds.window.words import reach_in_words
 from resources.connections.places import Place
+from resources.notes.last_run import note_attempt
+from resources.outcome import Outcome
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.entry import Entry, next_entry
 from resources.watermarks.lists import SEEN_WORK_UNITS, StoredList
 from resources.watermarks.log import WatermarkLog
 from resources.watermarks.stored_objects import OBSERVED
 from resources.watermarks.work_units import WORK_UNITS
-from tests.support.projects import project_of
+from tests.support.projects import FILES, project_of
 
 NOW = "2026-01-05T12:00:00+00:00"
 WINDOWS = """\
@@ -90,7 +97,10 @@ class Project:
         return answer.stdout
 
     def json(self, *subject: str) -> Any:
-        command = ["--project", str(self.folder), "--now", NOW, "--json", "why", "flow", *subject]
+        return self.answer("why", "flow", *subject)
+
+    def answer(self, *call: str) -> Any:
+        command = ["--project", str(self.folder), "--now", NOW, "--json", *call]
         return json.loads(CliRunner().invoke(main.strandline, command).stdout)
 
 
@@ -139,6 +149,46 @@ class TestWindows:
             f"  entry 1 (run) of {time_text(entry.time)}: 14 of its 40 rows, run run-1\n"
         )
 
+    def test_a_loaded_window_whose_forced_read_failed_stays_loaded_in_every_answer(
+        self, project: Project
+    ) -> None:
+        """Its rows of before are in the table: `why`, `ledger` and `list` say so, with the error and the command."""
+        state = WindowState.of(json.loads(project.log.newest("flow").watermark))  # type: ignore[union-attr]
+        failed = state.after([], [(JFK, day(2), "file 2026-01-02/JFK/a.ndjson is bad")], [], at=day(5))
+        self.entry(project, failed, [], [(2, JFK)])
+        document = project.json("2026-01-02/JFK")
+        assert (document["status"], document["summary"]) == (
+            "loaded",
+            "loaded; reading again failed, and the earlier rows stay",
+        )
+        assert [entry["entry"] for entry in document["entries"]] == [1]
+        assert [(reason["what"], reason["why"]) for reason in document["reasons"]] == [
+            (
+                "1 work unit loaded, but not read again 2026-01-02T00:00:00+00:00 of airport JFK",
+                "file 2026-01-02/JFK/a.ndjson is bad",
+            )
+        ]
+        assert document["choices"] == ["strandline run flow"]
+        (ledger,) = project.answer("ledger", "flow")
+        jfk = ledger["units"][1]
+        assert (jfk["complete_up_to"], jfk["failed_rereads"]) == (
+            "2026-01-04T00:00:00+00:00",
+            [
+                {
+                    "start": "2026-01-02T00:00:00+00:00",
+                    "end": "2026-01-03T00:00:00+00:00",
+                    "why": "loaded, and keeps its earlier rows; reading it again failed once: file 2026-01-02/JFK/a.ndjson is bad",
+                }
+            ],
+        )
+        assert reach_in_words(failed.watermark()) == (
+            "complete up to 2026-01-03T00:00:00+00:00, at most up to 2026-01-04T00:00:00+00:00 (1 of 2 units behind), 1 work unit failed,"
+            " 1 work unit loaded, but not read again"
+        )
+        names = [reason["what"] for reason in project.json()["reasons"]]
+        assert "1 work unit failed 2026-01-03T00:00:00+00:00 of airport EWR" in names
+        assert "1 work unit loaded, but not read again 2026-01-02T00:00:00+00:00 of airport JFK" in names
+
     def test_a_failed_window_says_why_who_and_when_it_is_tried_again(self, project: Project) -> None:
         document = project.json("2026-01-03/EWR")
         (reason,) = document["reasons"]
@@ -153,6 +203,7 @@ class TestWindows:
             "since": None,
             "next_try": None,
             "due_since": "2026-01-04T00:01:00+00:00",
+            "tried_at": "2026-01-04T00:00:00+00:00",
             "run_id": "run-2",
             "choices": ["strandline run flow"],
         }
@@ -207,6 +258,7 @@ class TestWindows:
             "since": None,
             "next_try": None,
             "due_since": "2026-01-04T00:01:00+00:00",
+            "tried_at": "2026-01-04T00:00:00+00:00",
             "run_id": None,
             "choices": [],
         }
@@ -220,7 +272,7 @@ class TestWindows:
         project.append(kind="window", watermark=serialise(state.watermark()))
         document = project.json()
         assert next((reason["what"], reason["why"]) for reason in document["reasons"]) == (
-            "4 work units failed, the first 2026-01-03T00:00:00+00:00 of airport EWR",
+            "3 work units failed, the first 2026-01-03T00:00:00+00:00 of airport EWR",
             "no files in 2026-01-03/EWR",
         )
         (reason,) = project.json("2026-01-04")["reasons"]
@@ -243,7 +295,7 @@ def test_the_pause_before_the_next_try_grows_with_the_failures(tmp_path: Path) -
     (reason,) = project.json("2026-01-01/EWR")["reasons"]
     assert (reason["why"], reason["next_try"]) == ("failed 3 times: bad", "2026-01-05T12:02:00+00:00")
     assert reason["due_since"] is None
-    sentence = "failed 3 times: bad; Dagster's sensor, if it is on, tries it again at 2026-01-05 12:02:00 UTC"
+    sentence = "failed 3 times: bad (when it was last tried, 2026-01-05 11:58:00 UTC); Dagster's sensor, if it is on, tries it again at 2026-01-05 12:02:00 UTC"
     assert sentence in project.text("2026-01-01/EWR")
 
 
@@ -253,7 +305,10 @@ def test_once_the_pause_is_over_a_failed_window_is_due_since_then(tmp_path: Path
     state = WindowState(Grid.parse("daily UTC"), failed={EWR: {day(1): Failure(3, "bad", failed_at)}})
     project.append(kind="window", watermark=serialise(state.watermark()))
     for subject in (("2026-01-01/EWR",), ()):
-        assert "bad; due since 2026-01-05 11:59:00 UTC\n" in project.text(*subject)
+        assert (
+            "bad (when it was last tried, 2026-01-05 11:55:00 UTC); due since 2026-01-05 11:59:00 UTC\n"
+            in project.text(*subject)
+        )
 
 
 class TestAColumn:
@@ -269,6 +324,22 @@ class TestAColumn:
         document = project.json("--", value)
         assert (document["status"], document["summary"]) == ("loaded", "loaded: id is loaded up to 20")
         assert [found["entry"] for found in document["entries"]] == [entry]
+
+    def test_a_look_back_without_new_rows_loads_nothing_new(self, tmp_path: Path) -> None:
+        source = "source: {type: table, table: bronze/rows}\n"
+        project = Project(
+            tmp_path,
+            f"{source}watermark: {{type: column, columns: [id], backward: {{by: 5}}}}\ntarget: {{load: merge_upsert, merge_keys: [id]}}\n",
+        )
+        write_deltalake(str(tmp_path / "lake/bronze/rows"), pa.table({"id": [10]}))
+        project.append(kind="column", watermark='{"id": 10}', upper='{"id": 10}', rows=1)
+        document = project.json()
+        assert (document["status"], document["summary"], document["reasons"], document["choices"]) == (
+            "up_to_date",
+            "nothing new; the next run reads the look-back again (5)",
+            [],
+            [],
+        )
 
     def test_a_value_of_another_type_is_refused(self, project: Project) -> None:
         error = project.json("ten")["error"]
@@ -319,3 +390,40 @@ class TestAStream:
         definition = "source: {type: table, table: bronze/events}\nwatermark: {type: stream, engine: structured_streaming, event_time: ts, timeout: PT5M}\n"
         error = Project(tmp_path, definition).json("a")["error"]
         assert "which has one watermark and no splits" in error["message"]
+
+
+class TestAFileBesideBadOnes:
+    """A good file waits for the slice that failed at others."""
+
+    @pytest.fixture
+    def project(self, tmp_path: Path) -> Project:
+        project = Project(tmp_path, FILES)
+        for name in ("a.ndjson", "b.ndjson", "c.ndjson"):
+            path = project.folder / "landing" / name
+            path.write_text("{}")
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+        return project
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            SourceError("2 of 3 files are bad, such as b.ndjson: no JSON", code="too_many_bad_files"),
+            SourceError("file b.ndjson, line 1: no JSON"),
+        ],
+    )
+    def test_it_says_so(self, project: Project, error: SourceError) -> None:
+        note_attempt(project.log, Outcome("flow", None, {}, 0, error=error))
+        document = project.json("c.ndjson")
+        assert (document["status"], document["summary"]) == (
+            "waits",
+            "not loaded: it is in slice 1 of 1, and waits for a slice that failed at other files",
+        )
+        assert [reason["why"] for reason in document["reasons"]] == [error.message]
+        assert project.json("b.ndjson")["status"] == "failing"
+
+    def test_it_is_due_once_the_bad_file_is_another_one(self, project: Project) -> None:
+        note_attempt(
+            project.log, Outcome("flow", None, {}, 0, error=SourceError("file b.ndjson, line 1: no"))
+        )
+        os.utime(project.folder / "landing/b.ndjson", (4_000_000_000, 4_000_000_000))
+        assert project.json("c.ndjson")["status"] == "due"

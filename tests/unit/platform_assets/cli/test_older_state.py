@@ -62,7 +62,15 @@ def test_a_ledger_of_each_kind_has_a_csv_and_only_windows_and_files_have_parts(p
     }  # fmt: skip
     for options, told in {
         ("days", "--from", "x"): "expected instants",
-        ("days", "--compare"): "--compare lists files",
+        (
+            "days",
+            "--compare",
+        ): "--compare lists files: expected a watermark of type path, found window. `strandline run days --force WINDOW` reads"
+        " a corrected window again, such as --force 2026-01-31; a `grace` does so by itself for windows that have just ended",
+        (
+            "rows",
+            "--compare",
+        ): "`strandline replay rows --start A --end B --replace` reads corrected rows again",
         ("rows", "--from", "2026-01-01"): "whose ledger is one range",
     }.items():
         refused = CliRunner().invoke(strandline, ["--project", str(project), "ledger", *options])

@@ -14,6 +14,7 @@ from partitions.errors import StrandlineError
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
+from resources.dagster.names import DagsterNames
 from resources.notes.last_run import note_attempt
 from resources.outcome import Outcome
 from tests.support.webhooks import Receiver, webhook_receiver
@@ -63,7 +64,7 @@ class Routed:
         self.now += PAUSE_BETWEEN_MESSAGES
         before = {name: len(receiver.taken) for name, receiver in self.receivers.items()}
         project = self.load()
-        sensor = alerts_sensor(project, build_platform(project), lambda: self.now)
+        sensor = alerts_sensor(project, build_platform(project), DagsterNames(), lambda: self.now)
         assert sensor is not None
         result = sensor(build_sensor_context(instance=self.dagster, cursor=self.cursor or None))
         assert isinstance(result, SensorResult)

@@ -19,7 +19,7 @@ from dagster._core.test_utils import create_run_for_test
 from partitions.alerts.alert import Alert
 from partitions.alerts.changes import REPORTED, AlertChanges
 from partitions.alerts.delivery import PAUSE_BETWEEN_MESSAGES
-from partitions.errors import StrandlineError
+from partitions.errors import DataflowHeld, SourceError, StrandlineError, UpstreamNotLoaded
 from partitions.fingerprint import fingerprint
 from partitions.sentinels import serialise
 from platform_assets.factory.alert_messages import alert_message
@@ -27,8 +27,9 @@ from platform_assets.factory.alerts import AlertCursor, alerts_sensor
 from platform_assets.platform import build_platform
 from platform_assets.project import Project, load_project
 from resources.alerts.scan import AlertScan
-from resources.dagster.unreported_entries import DATAFLOW_TAG
-from resources.notes.last_run import note_attempt
+from resources.dagster.names import DagsterNames
+from resources.dagster.run_tags import DATAFLOW_TAG
+from resources.notes.last_run import note_attempt, noted_look
 from resources.outcome import Outcome
 from resources.watermarks.entry import Why, next_entry
 from tests.support.webhooks import Receiver, webhook_receiver
@@ -65,7 +66,7 @@ class Watch:
         self.url = url or self.url
         self.project = load_project(self.folder, environment={"HOOK": self.url})
         self.platform = build_platform(self.project)
-        sensor = alerts_sensor(self.project, self.platform, lambda: self.now)
+        sensor = alerts_sensor(self.project, self.platform, DagsterNames(), lambda: self.now)
         assert sensor is not None
         self.sensor = sensor
 
@@ -312,14 +313,14 @@ def test_a_dataflow_whose_look_hangs_keeps_no_other_waiting_and_stays_as_it_was(
     (watch.folder / "dataflows/zebra.yaml").write_text(FLOW)
     again = Event()
     watch.reload()
-    answer = AlertScan.alerts
+    answer = AlertScan.verdicts
 
     def found(scan: AlertScan, dataflow: Any) -> Any:
         if dataflow.name == "hangs":
             assert again.wait(60)
         return answer(scan, dataflow)
 
-    monkeypatch.setattr(AlertScan, "alerts", found)
+    monkeypatch.setattr(AlertScan, "verdicts", found)
     monkeypatch.setattr("resources.alerts.scan._DATAFLOW_SECONDS", 0.2)
     watch.run(StrandlineError("the source is away"), "zebra")
     assert watch.tick().startswith("3 dataflows checked: 1 began")
@@ -332,17 +333,90 @@ def test_a_dataflow_that_cannot_be_judged_keeps_nobody_from_being_told_of_the_ot
 ) -> None:
     (watch.folder / "dataflows/odd.yaml").write_text(FLOW)
     watch.reload()
-    answer = AlertScan.alerts
+    answer = AlertScan.verdicts
 
     def found(scan: AlertScan, dataflow: Any) -> Any:
         if dataflow.name == "odd":
             raise RuntimeError("nobody has thought of this")
         return answer(scan, dataflow)
 
-    monkeypatch.setattr(AlertScan, "alerts", found)
+    monkeypatch.setattr(AlertScan, "verdicts", found)
     watch.run(StrandlineError("the source is away"))
     watch.tick()
     assert [alert["dataflow"] for alert in receiver.taken[0]["began"]] == ["orders"]
+
+
+@pytest.mark.parametrize("error", [SourceError("no password"), RuntimeError("nobody has thought of this")])
+def test_a_condition_that_cannot_be_judged_hides_no_other_and_stays_as_it_was(
+    watch: Watch, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def gaps(*_: object) -> Alert:
+        return Alert("orders", "gaps", "a gap")
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(AlertScan, "_gaps_alert", gaps)
+    watch.tick()
+    watch.tick()
+    monkeypatch.setattr(AlertScan, "_gaps_alert", fails)
+    watch.run(StrandlineError("the source is away"))
+    assert "1 began, 0 ended, 2 reported and still open" in watch.tick()
+    assert [[alert["condition"] for alert in sent["began"]] for sent in receiver.taken] == [
+        ["gaps"],
+        ["failed"],
+    ]
+
+
+def test_looks_that_do_not_count_yet_end_no_failure_of_a_run(watch: Watch, receiver: Receiver) -> None:
+    def look() -> bool:
+        raise SourceError("no password")
+
+    watch.run(StrandlineError("the target is away"))
+    watch.tick()
+    for _ in range(3):
+        with pytest.raises(SourceError):
+            noted_look(watch.platform.log, "orders", look, bool)
+        watch.tick()
+    assert [(len(sent["began"]), len(sent["ended"])) for sent in receiver.taken] == [(1, 0)]
+
+
+@pytest.mark.parametrize("undecided", [DataflowHeld("another run"), UpstreamNotLoaded("above")])
+def test_a_run_that_was_held_or_skipped_ends_no_failure_and_begins_none(
+    watch: Watch, receiver: Receiver, undecided: StrandlineError
+) -> None:
+    watch.run(undecided)
+    watch.tick()
+    assert receiver.taken == []
+    watch.run(StrandlineError("the source is away"))
+    watch.tick()
+    watch.run(undecided)
+    watch.tick()
+    assert [(len(sent["began"]), len(sent["ended"])) for sent in receiver.taken] == [(1, 0)]
+
+
+def test_a_state_that_cannot_be_read_at_two_scans_is_a_failure_until_it_can(
+    watch: Watch, receiver: Receiver
+) -> None:
+    (watch.folder / "dataflows/visits.yaml").write_text(FLOW)
+    watch.load(at=watch.now)
+    watch.reload()
+    state = watch.folder / ".strandline/state"
+    state.rename(state.with_name("away"))
+    state.write_text("a file, not a folder")
+    watch.tick()
+    assert receiver.taken == []
+    watch.tick()
+    (sent,) = receiver.taken
+    assert [(alert["dataflow"], alert["condition"]) for alert in sent["began"]] == [
+        ("orders", "failed"),
+        ("visits", "failed"),
+    ]
+    assert sent["began"][0]["text"].startswith("its state cannot be read: watermark store ")
+    state.unlink()
+    state.with_name("away").rename(state)
+    watch.tick()
+    assert [ended["how"] for ended in receiver.taken[1]["ended"]] == ["well again", "well again"]
 
 
 def test_a_thousand_failures_are_one_message_that_slack_takes(watch: Watch) -> None:
@@ -390,7 +464,7 @@ def test_a_removed_dataflow_is_not_told_as_well_again(watch: Watch, receiver: Re
 def test_a_project_without_alerts_has_no_such_sensor(tmp_path: Path) -> None:
     (tmp_path / "dataflows").mkdir()
     project: Project = load_project(tmp_path, environment={})
-    assert alerts_sensor(project, build_platform(project)) is None
+    assert alerts_sensor(project, build_platform(project), DagsterNames()) is None
 
 
 def test_an_address_in_plain_text_is_refused_and_not_shown(tmp_path: Path) -> None:

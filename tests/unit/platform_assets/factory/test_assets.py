@@ -7,9 +7,9 @@ from pathlib import Path
 from dagster import AssetKey, AssetsDefinition
 
 from platform_assets.build import build_definitions
-from platform_assets.factory.assets import dataflow_assets
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
+from tests.support.names import assets_of
 
 SHARED = (
     "source: {type: files, path: ./landing, format: ndjson}\nwatermark: {type: path}\n"
@@ -27,7 +27,7 @@ def test_dataflows_of_a_shared_table_are_assets_upstream_of_readers(tmp_path: Pa
     project = load_project(tmp_path)
     assert project.errors == []
     platform = build_platform(project)
-    assets = {name: dataflow_assets(flow, platform) for name, flow in project.dataflows.items()}
+    assets = {name: assets_of(flow, platform) for name, flow in project.dataflows.items()}
 
     def shown(definition: AssetsDefinition, key: str) -> dict[str, str]:
         metadata = definition.specs_by_key[AssetKey(key.split("/"))].metadata

@@ -11,8 +11,8 @@ from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
-from resources.dagster.io_managers import HOLDER_TAG
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.run_holder import HOLDER_TAG
+from resources.dagster.run_tags import DATAFLOW_TAG
 from resources.loop import lease
 from resources.watermarks.entry import Holder, Intent, new_id, utc_now
 from resources.watermarks.holder import is_alive, process_is_alive
@@ -33,7 +33,9 @@ def ticker(tmp_path: Path) -> Iterator[Ticker]:
             tmp_path,
             instance,
             flow_of(),
-            lambda flow, platform, now: files_sensor(flow, platform, dataflow_job(flow), now),
+            lambda flow, platform, names, now: files_sensor(
+                flow, platform, names, dataflow_job(flow, names), now
+            ),
         )
         made.put("a.ndjson")
         yield made

@@ -18,14 +18,16 @@ from dagster import (
 from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.build import build_definitions
-from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.sensor_groups import group_sensors
-from platform_assets.factory.sensors import DataflowSensor, NoWork, SensorShell, Tick, Work
+from platform_assets.factory.sensors import DataflowSensor, SensorShell
+from platform_assets.factory.ticks import NoWork, Tick, Work
 from resources.connections.places import Place
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.names import DagsterNames
+from resources.dagster.run_tags import DATAFLOW_TAG
 from resources.platform.platform import Platform
 from resources.spark.engine import SparkEngine
+from tests.support.names import names_of, names_of_runs
 from tests.support.ticks import flow_of
 
 
@@ -53,10 +55,12 @@ class Toys:
             return answer
 
         flow = flow_of(name=name)
-        return SensorShell("toys", "For tests.").build(flow, self.platform, dataflow_job(flow), look)
+        return SensorShell("toys", "For tests.").build(
+            flow, self.platform, names_of(flow), dataflow_job(flow, names_of(flow)), look
+        )
 
     def work(self, name: str) -> Work:
-        return Work(None, "x", lambda attempt: [run_request(flow_of(name=name), f"{name}:{attempt}")])
+        return Work(None, "x", lambda attempt: [names_of_runs(name).run_request(f"{name}:{attempt}")])
 
     def tick(self, group: SensorDefinition) -> SensorResult:
         self.looked = []
@@ -82,12 +86,14 @@ def asked(result: SensorResult) -> list[tuple[Any, Any]]:
 
 
 def test_up_to_a_hundred_dataflows_have_a_sensor_each(toys: Toys) -> None:
-    assert group_sensors(toys.sensors[:100]) == toys.sensors[:100]
+    assert group_sensors(toys.sensors[:100], DagsterNames()) == toys.sensors[:100]
 
 
 def test_more_have_groups_of_at_most_fifty_that_dagster_takes(toys: Toys) -> None:
-    groups = group_sensors(toys.sensors)
+    groups = group_sensors(toys.sensors, DagsterNames())
     assert [group.name for group in groups] == [f"strandline_toys_{number}" for number in (1, 2, 3)]
+    named = group_sensors(toys.sensors, DagsterNames.of([], "north"))
+    assert [group.name for group in named] == [f"strandline_north_toys_{number}" for number in (1, 2, 3)]
     assert [len(group.targets) for group in groups] == [50, 50, 20]
     assert {group.minimum_interval_seconds for group in groups} == {30}
 
@@ -108,7 +114,7 @@ def test_a_project_of_more_than_a_hundred_dataflows_has_groups_that_dagster_take
 
 
 def test_a_group_requests_the_runs_of_each_and_says_once_why_there_are_no_others(toys: Toys) -> None:
-    group = group_sensors(toys.sensors)[0]
+    group = group_sensors(toys.sensors, DagsterNames())[0]
     assert why(toys.tick(group)) == "flow_000, flow_001, flow_002 and 47 more: nothing new"
     toys.answers["flow_007"] = toys.work("flow_007")
     toys.answers["flow_009"] = toys.work("flow_009")
@@ -122,7 +128,7 @@ def test_a_group_requests_the_runs_of_each_and_says_once_why_there_are_no_others
 
 
 def test_a_source_that_is_down_keeps_no_other_waiting_and_is_named(toys: Toys) -> None:
-    group = group_sensors(toys.sensors)[0]
+    group = group_sensors(toys.sensors, DagsterNames())[0]
     toys.answers["flow_003"] = ConnectionError("no route")
     told = why(toys.tick(group))
     assert told.startswith("flow_003 failed: no route; ")
@@ -132,14 +138,14 @@ def test_a_source_that_is_down_keeps_no_other_waiting_and_is_named(toys: Toys) -
 
 
 def test_a_tick_in_which_all_fail_has_failed(toys: Toys) -> None:
-    group = group_sensors(toys.sensors)[2]
+    group = group_sensors(toys.sensors, DagsterNames())[2]
     toys.answers |= {each.dataflow: ConnectionError("no store") for each in toys.sensors}
     with pytest.raises(ConnectionError, match="no store"):
         toys.tick(group)
 
 
 def test_a_tick_that_has_enough_leaves_the_others_to_the_next_one(toys: Toys) -> None:
-    group = group_sensors(toys.sensors)[0]
+    group = group_sensors(toys.sensors, DagsterNames())[0]
     toys.answers |= {each.dataflow: toys.work(each.dataflow) for each in toys.sensors}
     assert len(asked(toys.tick(group))) == 25
     second = toys.tick(group)
@@ -149,7 +155,7 @@ def test_a_tick_that_has_enough_leaves_the_others_to_the_next_one(toys: Toys) ->
 
 def test_a_slow_source_is_waited_for_only_a_tick(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform_assets.factory.sensor_groups._BUDGET", -1.0)
-    group = group_sensors(toys.sensors)[0]
+    group = group_sensors(toys.sensors, DagsterNames())[0]
     seen = []
     for _ in range(3):
         toys.tick(group)
@@ -159,7 +165,7 @@ def test_a_slow_source_is_waited_for_only_a_tick(toys: Toys, monkeypatch: pytest
 
 def test_failing_slow_sources_keep_no_other_waiting(toys: Toys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform_assets.factory.sensor_groups._BUDGET", -1.0)
-    group = group_sensors(toys.sensors)[0]
+    group = group_sensors(toys.sensors, DagsterNames())[0]
     toys.answers |= {f"flow_{number:03d}": ConnectionError("no answer") for number in (0, 1)}
     told = []
     for _ in range(3):
@@ -181,7 +187,7 @@ def test_a_group_asks_dagster_once_for_all_its_runs(toys: Toys, monkeypatch: pyt
         return ask(*arguments, **words)
 
     monkeypatch.setattr(toys.instance, "get_run_records", counted)
-    told = why(toys.tick(group_sensors(toys.sensors)[0]))
+    told = why(toys.tick(group_sensors(toys.sensors, DagsterNames())[0]))
     assert told.startswith(f"flow_007: run {run.run_id[:8]} is in flight; flow_000, flow_001")
     assert len(toys.looked) == 49
     assert len(questions) == 1

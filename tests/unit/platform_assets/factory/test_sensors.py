@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 from dagster import AddDynamicPartitionsRequest, DagsterInstance, RunRequest
 
-from partitions.errors import SourceError, StrandlineError
+from partitions.checks import UP_TO_DATE
+from partitions.errors import ProviderError, SourceError, StrandlineError
 from partitions.instants import time_text
-from platform_assets.factory.asset_checks import up_to_date_evaluation, up_to_date_key
+from platform_assets.factory.asset_checks import up_to_date_key
+from platform_assets.factory.check_results import CheckFinding, DataflowChecks
 from platform_assets.factory.cursor import SensorCursor
-from platform_assets.factory.dagster_names import run_request
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.sensors import NoWork, SensorShell, Tick, Work
+from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.ticks import NoWork, Tick, Work
+from resources.connections.places import Place
 from resources.notes.last_run import AttemptNote, last_attempt, note_attempt, note_failed_start
 from resources.outcome import Outcome
 from tests.support.ticks import Ticker, flow_of, requested_run
@@ -49,15 +52,15 @@ def ticker(tmp_path: Path, toy: Toy) -> Iterator[Ticker]:
             tmp_path,
             instance,
             flow_of(),
-            lambda flow, platform, now: SensorShell("toys", "For tests.", clock=now).build(
-                flow, platform, dataflow_job(flow), toy.look
+            lambda flow, platform, names, now: SensorShell("toys", "For tests.", clock=now).build(
+                flow, platform, names, dataflow_job(flow, names), toy.look
             ),
         )
 
 
 def work(ticker: Ticker, digest: str = "x", runs: int = 1, keys: tuple[str, ...] = ()) -> Work:
     def requests(attempt: str) -> list[RunRequest]:
-        return [run_request(ticker.flow, f"{number}:{attempt}") for number in range(runs)]
+        return [ticker.names.run_request(f"{number}:{attempt}") for number in range(runs)]
 
     new = [AddDynamicPartitionsRequest("arrivals_units", list(keys))] if keys else []
     return Work(ticker.platform.log.newest(ticker.flow.name), digest, requests, new)
@@ -153,7 +156,9 @@ def test_after_a_run_that_loaded_something_nothing_new_is_told_again(ticker: Tic
     toy.result = work(ticker)
     requested_run(ticker.tick())
     ticker.instance.report_runless_asset_event(
-        up_to_date_evaluation(ticker.flow, "Loaded up to a.ndjson", {}, passed=True)
+        DataflowChecks(ticker.flow, ticker.names).evaluation(
+            CheckFinding(UP_TO_DATE, passed=True, description="Loaded up to a.ndjson")
+        )
     )
     toy.result = NoWork("nothing")
     ticker.tick()
@@ -165,7 +170,9 @@ def test_a_code_server_that_starts_again_tells_nothing_that_dagster_has(ticker: 
     for event in ticker.events:
         ticker.instance.report_runless_asset_event(event)
     again = SensorShell("toys", "For tests.", clock=lambda: ticker.now)
-    ticker.sensor = again.build(ticker.flow, ticker.platform, dataflow_job(ticker.flow), toy.look)
+    ticker.sensor = again.build(
+        ticker.flow, ticker.platform, ticker.names, dataflow_job(ticker.flow, ticker.names), toy.look
+    )
     ticker.tick()
     assert ticker.events == []
 
@@ -191,7 +198,7 @@ def test_that_event_says_how_the_last_attempt_failed_and_since_when_too(ticker: 
 def failed_checks(ticker: Ticker) -> list[tuple[bool, str]]:
     """Results of ``up_to_date`` that Dagster keeps, newest first."""
     history = ticker.instance.event_log_storage.get_asset_check_execution_history(
-        up_to_date_key(ticker.flow), limit=10
+        up_to_date_key(ticker.names), limit=10
     )
     evaluations = [record.event.dagster_event.asset_check_evaluation_data for record in history]  # type: ignore[union-attr]
     return [(evaluation.passed, evaluation.description or "") for evaluation in evaluations]
@@ -217,11 +224,34 @@ def test_a_look_that_fails_turns_the_check_red_once_until_one_succeeds(ticker: T
     assert last_attempt(ticker.platform.log, "arrivals") is None
 
 
+@pytest.mark.parametrize("error", [ProviderError("the store is away"), SourceError("no password")])
+def test_while_the_store_takes_no_note_the_check_turns_red_once_all_the_same(
+    ticker: Ticker, toy: Toy, error: StrandlineError
+) -> None:
+    ticker.tick()
+    assert isinstance(ticker.platform.state, Place)
+    state = ticker.platform.state.local
+    assert state is not None
+    state.write_text("a file, not a folder")
+    toy.error = error
+    for _ in range(3):
+        ticker.now += 30
+        with pytest.raises(type(error)):
+            ticker.tick()
+    ((passed, description),) = failed_checks(ticker)
+    assert not passed
+    assert re.fullmatch(f"Looking for new data has failed since .*UTC: {error.message}", description)
+    state.unlink()
+    toy.error = None
+    ticker.tick()
+    assert [event.passed for event in ticker.events] == [True]
+
+
 def test_a_failed_look_says_when_the_next_one_is_and_what_to_do(ticker: Ticker, toy: Toy) -> None:
     toy.error = SourceError("wrong password", choices=("strandline doctor",))
     with pytest.raises(SourceError):
         ticker.tick()
-    record = ticker.instance.get_latest_asset_check_evaluation_record(up_to_date_key(ticker.flow))
+    record = ticker.instance.get_latest_asset_check_evaluation_record(up_to_date_key(ticker.names))
     assert record
     assert record.event
     metadata = record.event.dagster_event.asset_check_evaluation_data.metadata  # type: ignore[union-attr]

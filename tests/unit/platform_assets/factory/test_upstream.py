@@ -28,8 +28,10 @@ from partitions.sentinels import serialise
 from platform_assets.build import build_definitions
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.column.triggers import column_upstream_sensor, rows_sensor
-from platform_assets.factory.upstream import has_upstream
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from platform_assets.factory.ticks import NoWork
+from platform_assets.factory.upstream import has_upstream, upstream_sensor
+from resources.dagster.run_tags import DATAFLOW_TAG
+from resources.notes.last_run import last_attempt, note_failed_start
 from resources.watermarks.entry import next_entry
 from tests.support.ticks import Ticker, flow_of, requested_run
 
@@ -54,8 +56,8 @@ def make_ticker(tmp_path: Path) -> Iterator[Callable[..., Ticker]]:
                 tmp_path,
                 instance,
                 reader,
-                lambda flow, platform, now: sensor(
-                    flow, replace(platform, lineage=lineage), dataflow_job(flow), now
+                lambda flow, platform, names, now: sensor(
+                    flow, replace(platform, lineage=lineage), names, dataflow_job(flow, names), now
                 ),
             )
             put(made.landing, 1)
@@ -227,3 +229,24 @@ def test_a_dataflow_not_after_its_upstream_has_no_such_sensor(make_ticker: Calla
     assert not has_upstream(ticker.flow, platform)
     run_of(ticker, DagsterRunStatus.STARTED, name="rows")
     requested_run(ticker.tick())
+
+
+def test_after_a_source_that_could_not_be_read_the_only_sensor_asks_it_though_nothing_changed(
+    make_ticker: Callable[..., Ticker],
+) -> None:
+    asked = []
+
+    def sensor(flow: Any, platform: Any, names: Any, job: Any, now: Any) -> Any:
+        def find_due_work(tick: Any) -> NoWork:
+            asked.append(tick.seconds)
+            return NoWork("nothing is due")
+
+        return upstream_sensor(flow, platform, names, job, find_due_work, now, is_only_sensor=True)
+
+    ticker = make_ticker(sensor)
+    assert ticker.tick() == NONE
+    note_failed_start(ticker.platform.log, "arrivals", SourceError("the table is damaged"))
+    assert (ticker.tick(), len(asked)) == ("nothing is due", 1)
+    attempt = last_attempt(ticker.platform.log, "arrivals")
+    assert attempt is not None
+    assert (attempt.status, ticker.tick()) == ("nothing", NONE)

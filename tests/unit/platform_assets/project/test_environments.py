@@ -117,6 +117,21 @@ def test_a_secret_in_plain_text_is_refused_in_the_file_of_an_environment(folder:
     ]
 
 
+def test_an_unset_variable_names_the_file_that_it_stands_in(folder: Path) -> None:
+    """That of the environment for its own keys, platform.yaml for the others."""
+    write(folder, BASE, dev=DEV)
+    project = load(folder, "dev")
+    with pytest.raises(ConfigurationError, match=r"^platform\.dev\.yaml: connections\.erp\.password: "):
+        project.open_connection("erp")
+    with pytest.raises(ConfigurationError, match=r"^platform\.yaml: connections\.erp\.password: "):
+        load(folder).open_connection("erp")
+    assert (project.file_of("spark.conf"), project.file_of("format"), project.file_of("state")) == (
+        "platform.yaml",
+        "platform.dev.yaml",
+        "platform.yaml",
+    )
+
+
 def test_each_environment_has_its_own_default_places_and_runs(folder: Path) -> None:
     write(folder, dev="", prod="")
     places = {
@@ -143,31 +158,31 @@ def test_each_environment_has_its_own_default_places_and_runs(folder: Path) -> N
             "state: ./here\n",
             "",
             "state: ./there\n",
-            "platform.yaml:1: state: found ./here, which platform.yaml has without an environment",
+            "platform.yaml:1: state: found ./here, which is the state of platform.yaml without an environment (./here)",
         ),
         (
             "",
             "lake: s3://b/lake/\n",
             "lake: s3://b/lake\n",
-            "platform.dev.yaml:1: lake: found s3://b/lake/, which environment prod has too",
+            "platform.dev.yaml:1: lake: found s3://b/lake/, which is the lake of environment prod (s3://b/lake)",
         ),
         (
             "",
             "lake: {path: s3://b/lake/dev}\n",
             "lake: s3://b/lake\n",
-            "platform.dev.yaml:1: lake.path: found s3://b/lake/dev, which environment prod has too",
+            "platform.dev.yaml:1: lake.path: found s3://b/lake/dev, which lies inside the lake of environment prod (s3://b/lake)",
         ),
         (
             "",
             "state: postgresql://h:5432/db\n",
             "state: postgresql://h/db?sslmode=require\n",
-            "platform.dev.yaml:1: state: found postgresql://h:5432/db, which environment prod has too",
+            "platform.dev.yaml:1: state: found postgresql://h:5432/db, which is the state of environment prod (postgresql://h/db?sslmode=require)",
         ),
         (
             "",
             "state: .strandline/prod/../prod/state\n",
             "",
-            "platform.dev.yaml:1: state: found .strandline/prod/../prod/state, which environment prod has too",
+            "platform.dev.yaml:1: state: found .strandline/prod/../prod/state, which is the state of environment prod (./.strandline/prod/state)",
         ),
     ],
     ids=["of the base", "a bucket", "one inside the other", "a database", "a folder by another name"],
@@ -177,7 +192,7 @@ def test_a_place_of_another_environment_is_refused_by_name(
 ) -> None:
     write(folder, base, dev=dev, prod=prod)
     (error,) = errors(folder, "dev")
-    assert error.startswith(f"{found}, expected a place of its own, such as ./.strandline/dev/")
+    assert error.startswith(f"{found}, expected a place of its own for each, ")
     with pytest.raises(ConfigurationError):
         _ = load(folder, "dev").settings
 
@@ -202,6 +217,99 @@ def test_one_bucket_at_two_endpoints_is_two_places(folder: Path) -> None:
         prod=lake.replace("URL", '"http://127.0.0.1:2"'),
     )
     assert errors(folder, "dev") == []
+
+
+CONNECTIONS = """
+connections:
+  a: {type: s3, region: r, endpoint: "http://minio:9000"}
+  b: {type: s3, region: r, endpoint: "http://MINIO:9000/"}
+  c: {type: s3, region: r, endpoint: {env: ENDPOINT}}
+  d: {type: s3, region: r, endpoint: "http://localhost:9000"}
+  e: {type: s3, region: r, endpoint: "http://127.0.0.1:9000"}
+  f: {type: s3, region: eu-central-1}
+  g: {type: s3, region: r, endpoint: "https://s3.eu-central-1.amazonaws.com"}
+"""
+VARIABLES = {"ENDPOINT": "http://minio:9000", "STATE": "./place", "PGHOST": "h", "PGDATABASE": "db"}
+
+
+@pytest.mark.parametrize(
+    ("dev", "prod"),
+    [
+        ("lake: {path: s3://b/l, connection: a}", "lake: {path: s3://b/l, connection: b}"),
+        ("lake: {path: s3://b/l, connection: c}", "lake: {path: s3://b/l, connection: a}"),
+        ("lake: {path: s3://b/l, connection: d}", "lake: {path: s3://b/l, connection: e}"),
+        ("lake: {path: s3://b/l, connection: f}", "lake: s3://b/l"),
+        ("lake: {path: s3://b/l, connection: g}", "lake: {path: s3://b/l, connection: f}"),
+        ("lake: s3://b//l", "lake: s3://b/l"),
+        ("lake: s3://b/x/../l/./", "lake: s3://b/l"),
+        ("lake: {env: STATE}", "lake: ./place"),
+        ("state: {env: STATE}", "lake: ./place"),
+        ("state: ./place/inside", "lake: ./place"),
+        ("state: file://place", "state: ./place"),
+        ("state: postgresql://u@H/db", "state: postgres://v@h:5432/db"),
+        ("state: postgresql://u@localhost/db", "state: postgresql://u@127.0.0.1/db"),
+        ("state: postgresql:///db?host=h", "state: postgresql://h/db"),
+        ("state: postgresql://h,h2/db", "state: postgresql://h2/db"),
+        ("state: postgresql://db@h", "state: postgresql://h/db"),
+        ('state: "postgresql://"', "state: postgresql://h/db"),
+    ],
+)
+def test_another_spelling_of_a_place_of_another_environment_is_refused(
+    folder: Path, dev: str, prod: str
+) -> None:
+    write(folder, CONNECTIONS, dev=dev, prod=prod)
+    (error,) = errors(folder, "dev", **VARIABLES)
+    assert " of environment prod (" in error
+    assert error.endswith("environments share neither state nor lake")
+
+
+@pytest.mark.parametrize(
+    ("dev", "prod"),
+    [
+        ("lake: {path: s3://b/l, connection: a}", "lake: {path: s3://b/l, connection: d}"),
+        ("lake: {path: s3://b/l, connection: a}", "lake: s3://b/l"),
+        ("lake: s3://b/l", "lake: s3://b/l2"),
+        ("lake: {env: STATE}", "lake: {env: STATE}"),
+        ("state: postgresql://h/db?schema=dev", "state: postgresql://h/db?schema=prod"),
+        ("state: postgresql://h/db", "state: postgresql://h:5433/db"),
+        ('state: "postgresql://"', 'state: "postgresql://"'),
+        ("state: ./place", "state: ./place2"),
+    ],
+)
+def test_places_beside_each_other_are_no_shared_ones(folder: Path, dev: str, prod: str) -> None:
+    write(folder, CONNECTIONS, dev=dev, prod=prod)
+    assert errors(folder, "dev", **VARIABLES) == []
+
+
+def test_an_address_that_a_variable_holds_is_not_shown_by_the_error_about_it(folder: Path) -> None:
+    write(folder, "", dev="state: {env: STATE}", prod="state: ./place")
+    (error,) = errors(folder, "dev", STATE="./place/../place")
+    assert error.startswith(
+        "platform.dev.yaml:1: state: found {env: STATE}, which is the state of environment prod"
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "dev", "prod", "remedy"),
+    [
+        ("lake: ./lake\n", "", "lake: ./prod\n", "such as ./.strandline/dev/lake, in platform.dev.yaml"),
+        (
+            "lake: ./lake\n",
+            "lake: ./prod\n",
+            "lake: ./prod\n",
+            "in platform.dev.yaml or platform.prod.yaml, whichever is wrong",
+        ),
+    ],
+)
+def test_the_error_about_a_shared_place_names_the_file_to_correct(
+    folder: Path, base: str, dev: str, prod: str, remedy: str
+) -> None:
+    """Neither environment is told to leave its tables: the mistake may be in the other one's file."""
+    write(folder, base, dev=dev, prod=prod)
+    (error,) = errors(folder, "dev")
+    assert error.endswith(
+        f"expected a place of its own for each, {remedy}: environments share neither state nor lake"
+    )
 
 
 def test_a_name_or_an_ending_that_no_environment_has_is_refused(folder: Path) -> None:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from tests.unit.platform_assets.project.conftest import Make
 
 
+CRON = (
+    'a cron expression of five fields (minute, hour, day, month, weekday) with a time that occurs, such as "0 6 * * *" or "*/15 * * * *"; '
+    "or a shorthand such as @daily"
+)
+
 # Each row: the text of flow.yaml; then line, key, found, expected, nearest of its one error.
 FLOW = [
     # keys
@@ -30,7 +35,7 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, operators, owners, run_after_upstream, schedule,"
+            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, run_after_upstream, run_tags, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark"
         ),
         "late_files",
@@ -39,7 +44,7 @@ FLOW = [
         GOOD + "target:\n  max_bad_records: 10\n",
         (4, "target.max_bad_records", "an unknown key"),
         (
-            "one of cluster_by, effective_column, format, load, merge_keys, origin_columns, partition_by, replace_by_watermark, retention, schema_mode, shared, table;"
+            "one of cluster_by, delete_when, effective_column, format, ignore, immutable, insert_only, keep_tombstones, load, max_deleted, merge_keys, missing_columns, names, on_missing, open_end, origin_columns, partition_by, replace_by_watermark, retention, schema_mode, shared, table, track;"
             " max_bad_records belongs at the top of the file, not indented"
         ),
         None,
@@ -56,7 +61,7 @@ FLOW = [
         GOOD + "schema_mode: merge\n",
         (3, "schema_mode", "an unknown key"),
         (
-            "one of description, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, operators, owners, run_after_upstream, schedule,"
+            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, run_after_upstream, run_tags, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark; schema_mode belongs in target"
         ),
         None,
@@ -178,6 +183,29 @@ FLOW = [
     (GOOD + "layer: watermark\n", (3, "layer", "watermark"), "another layer: watermark/<name> are the assets of the watermarks", None),
     (GOOD + "owners:\n- team:a\n- me\n", (5, "owners.1", "me"), "an e-mail address or team:NAME", None),
     (GOOD + "tags: {a b: c}\n", (3, "tags.a b", "the tag a b: c"), "up to 63 of the letters A-Z and a-z, digits, _ . and - on either side", None),
+    (
+        GOOD + "tags: {dagster-k8s/config: a}\n",
+        (3, "tags.dagster-k8s/config", "the tag dagster-k8s/config"),
+        "it below op_tags, for each step, or below run_tags, for each run",
+        None,
+    ),
+    (
+        GOOD + "run_tags: {strandline/dataflow: a}\n",
+        (3, "run_tags.strandline/dataflow", "the tag strandline/dataflow"),
+        "a tag of your own: Dagster or Strandline sets this one",
+        None,
+    ),
+    (GOOD + "retry: {max: 0}\n", (3, "retry.max", "0"), "at least 1", None),
+    (GOOD + "retry: {max: 2,\n  backoff: linear}\n", (4, "retry.backoff", "backoff"), "delay beside backoff and jitter, which change it: such as delay: PT30S", None),
+    (GOOD + "automation_condition: eagre\n", (3, "automation_condition", "eagre"), "eager or on_missing", "eager"),
+    (GOOD + "automation_condition: {on_cron: often}\n", (3, "automation_condition.on_cron", "often"), CRON, None),
+    (GOOD + "automation_condition: {on_cron: '@daily', timezone: Mars}\n", (3, "automation_condition.timezone", "'Mars'"), "a time zone such as UTC, Europe/Berlin or +05:30", None),
+    (
+        GOOD + "automation_condition: {on_cron: '@daily', timezone: '+05:30'}\n",
+        (3, "automation_condition.timezone", "'+05:30'"),
+        "the name of a zone, such as Europe/Berlin: Dagster's cron has no fixed offsets",
+        None,
+    ),
     (GOOD + "freshness: {fail: PT5S}\n", (3, "freshness", "less than a minute"), "durations of at least PT1M", None),
     (GOOD + "freshness: {fail: PT5M,\n  warn: PT10M}\n", (4, "freshness.warn", "PT10M"), "less than fail, PT5M", None),
 ]  # fmt: skip
@@ -245,9 +273,27 @@ SETTINGS = [
         "spark.sql.ansi.enabled: true, or none, since without it a value that does not fit silently changes or becomes NULL (in sql, use try_cast for such values)",
         None,
     ),
+    (
+        "spark: {conf: {spark.sql.parquet.outputTimestampType: INT96}}\n",
+        (1, "spark.conf", "INT96"),
+        "spark.sql.parquet.outputTimestampType: TIMESTAMP_MICROS, or none, since with others days before 1582, years after 2262 or microseconds silently change",
+        None,
+    ),
+    (
+        "spark: {conf: {spark.sql.parquet.datetimeRebaseModeInRead: LEGACY}}\n",
+        (1, "spark.conf", "LEGACY"),
+        "spark.sql.parquet.datetimeRebaseModeInRead: CORRECTED, or none, since with others days before 1582 silently change (for files of Spark 2, set datetimeRebaseMode in source.options)",
+        None,
+    ),
+    (
+        "spark: {conf: {spark.sql.files.ignoreMissingFiles: true}}\n",
+        (1, "spark.conf", "true"),
+        "spark.sql.files.ignoreMissingFiles: false, or none, since otherwise rows of a damaged or lost file are silently left out (on_bad_file: quarantine sets bad files aside)",
+        None,
+    ),
     ("spark: {conf: {a: [1]}}\n", (1, "spark.conf.a", "a list"), "text", None),
-    ("connections: {land: {type: s4}}\n", (1, "connections.land.type", "s4"), "s3, jdbc, api, python or iceberg_rest", None),
-    ("connections: {land: {region: x}}\n", (1, "connections.land.type", "nothing"), "s3, jdbc, api, python or iceberg_rest (this key is required)", None),
+    ("connections: {land: {type: s4}}\n", (1, "connections.land.type", "s4"), "s3, jdbc, api, python, iceberg_rest or dagster", None),
+    ("connections: {land: {region: x}}\n", (1, "connections.land.type", "nothing"), "s3, jdbc, api, python, iceberg_rest or dagster (this key is required)", None),
     ("connections:\n  land:\n    type: s3\n    region: 5\n", (4, "connections.land.region", "5"), "text or {env: NAME}", None),
 ]  # fmt: skip
 

@@ -65,7 +65,7 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             (
                 "source.tabel",
                 "an unknown key",
-                "one of connection, query, table, type, unit_columns, window_column",
+                "one of complete, connection, query, table, type, unit_columns, window_column",
                 "table",
             )
         ],
@@ -76,7 +76,7 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             (
                 "source.format",
                 "an unknown key",
-                "one of connection, query, table, type, unit_columns, window_column; format belongs in target",
+                "one of complete, connection, query, table, type, unit_columns, window_column; format belongs in target",
                 None,
             )
         ],
@@ -87,7 +87,7 @@ SOURCES: list[tuple[str, list[tuple[str, str, str, str | None]]]] = [
             (
                 "source.connection",
                 "an unknown key",
-                "one of from, on_change, table, type, unit_columns, window_column",
+                "one of complete, from, on_change, table, type, unit_columns, window_column",
                 None,
             )
         ],

@@ -74,7 +74,7 @@ _BOUND = (
         (_flow(LEFT), [(1, *_LIST)]),
         (_flow(LEFT, _source("LEFT", path="./other")), [(3, "source.1.name", "a name that no other source has, ignoring case")]),
         (_flow(LEFT, _source(None)), [(3, "source.1.name", "text (this key is required)")]),
-        (_flow(LEFT, _source("right", pathh="x")), [(3, "source.1.pathh", "one of connection, extensions, format, missing, name, options, path, schema, timeout, type")]),
+        (_flow(LEFT, _source("right", pathh="x")), [(3, "source.1.pathh", "one of complete, connection, extensions, format, missing, name, options, path, schema, timeout, type")]),
         (_flow(LEFT, '{"name": "right", "type": "jdbc", "table": "t"}'), [(3, "source.1.type", "files or table")]),
         (_flow(LEFT, _source("right", schema=None)), [(3, "source.1.schema", "a schema (a stream's columns are fixed before its first file)")]),
         (_flow(LEFT, _source("right", options={"password": "x"})), [(3, "source.1.options.password", "{env: NAME}, {file: PATH} or {function: MODULE:NAME}")]),
@@ -90,7 +90,7 @@ _BOUND = (
         ),
         (_flow(LEFT, _source("right", path="./.strandline/lake/x")), [(3, "source.1.path", "a place outside: a run would load its own output")]),
         (_flow(LEFT, TABLE.replace("bronze/right", "bronze/flow")), [(3, "source.1.table", "another table: a run would load its own output")]),
-        (_flow(LEFT, TABLE.replace("}", ', "from": "latest"}')), [(3, "source.1.from", "no such key (only a stream with engine: splits has it)")]),
+        (_flow(LEFT, TABLE.replace("}", ', "from": "latest"}')), [(3, "source.1.from", "no such key (only a watermark of type offset, or a stream with engine: splits, has it)")]),
         (_flow(LEFT, RIGHT, operators=""), [(1, "operators", "union or join first: there are several sources")]),
         (_flow(LEFT, RIGHT, operators="operators: [{type: union}, {type: union}]"), [(5, "operators", "union or join once, first")]),
         (

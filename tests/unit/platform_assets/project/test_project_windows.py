@@ -27,6 +27,7 @@ INSTEAD = "load: merge_overwrite with replace_by_watermark: true, or merge_upser
 
 MOVING = TIME | {"range": {"from": "P30D", "to": "-"}}
 FOLDERS = {"type": "files", "path": "./in/{start:%Y-%m-%d}", "format": "ndjson"}
+REST = "or reread: rest, if no group lies in two parts"
 STANDS = (
     "a constant time; or whole days (P30D) from a midnight on, or whole hours from a full hour"
     f" on; or {INSTEAD} beside columns that tell a row's window and unit (other times would cut new windows every day, and add their rows a second time)"
@@ -173,7 +174,86 @@ REFUSED: list[tuple[str, list[tuple[int, str, str, str]]]] = [
             )
         ],
     ),
+    *(
+        (
+            flow(TABLE | {"unit_columns": {}}, definition=(TIME,), **watermark) + "sql: SELECT max(at) AS at FROM input GROUP BY unit\n",
+            [(line, "sql", f"GROUP BY over {part}, which is read in parts: each part would have rows of its own", expected)],
+        )
+        for line, watermark, part, expected in (
+            (18, {"window": "daily"}, "a growing window", f"watermark.reread: whole, or watermark.partial: false; {REST}"),
+            (18, {"window": "none"}, "a growing window", f"watermark.reread: whole; {REST}"),
+            (20, {"window": "daily", "partial": False, "grace": "PT6H"}, "a window within its grace", f"watermark.reread: whole; {REST}"),
+        )
+    ),
 ]  # fmt: skip
+
+GROUPED = "sql: SELECT max(at) AS at FROM input GROUP BY unit\n"
+
+
+@pytest.mark.parametrize(
+    "watermark",
+    [
+        {"reread": "whole", "grace": 1},
+        {"reread": "rest"},
+        {"partial": False, "grace": 1},
+        {"window": "weekly", "partial": False, "grace": "P8D", "timezone": "America/New_York"},
+    ],
+)
+def test_a_group_by_is_accepted_where_no_part_of_a_window_is_read_alone(
+    make: Make, watermark: dict[str, Any]
+) -> None:
+    source = TABLE | {"unit_columns": {}}
+    text = flow(source, definition=(TIME,), **({"window": "daily"} | watermark)) + GROUPED
+    assert make(text).errors == []
+
+
+def test_text_and_comments_with_group_by_are_no_group_by(make: Make) -> None:
+    source = TABLE | {"unit_columns": {}}
+    sql = "sql: |\n  SELECT at, 'group by' AS how /* GROUP BY at */ FROM input -- group by at\n"
+    assert make(flow(source, definition=(TIME,), window="daily") + sql).errors == []
+
+
+def test_windows_that_are_read_as_a_whole_again_may_be_appended(make: Make) -> None:
+    source, how = TABLE | {"unit_columns": {}}, {"window": "daily", "reread": "whole"}
+    made = make(
+        files={
+            "dataflows/sums.yaml": flow(source, {"load": "append"}, (TIME,), **how, grace=1) + GROUPED,
+            "dataflows/folders.yaml": flow(FOLDERS, {"load": "append"}, (TIME,), **how),
+        }
+    )
+    assert made.errors == []
+
+
+def test_reread_beside_windows_that_wait_is_refused(make: Make) -> None:
+    waits = TIME | {"range": {"from": "2020-01-01", "to": "upstream"}}
+    (error,) = make(flow(definition=(waits, UNITS), window="daily", reread="whole")).errors
+    assert "no such key beside to: watermark or to: upstream" in error.message
+
+
+def test_changed_windows_over_a_lake_table_are_accepted(make: Make) -> None:
+    assert make(flow(window="daily", refresh="changed")).errors == []
+
+
+def test_changed_windows_need_commits(make: Make) -> None:
+    (error,) = make(flow({**JDBC, "query": QUERY}, window="daily", refresh="changed"), platform=ERP).errors
+    assert (error.key, error.expected) == (
+        "watermark.refresh",
+        "no such key, with a grace for rows that come late; or a source of type table",
+    )
+
+
+def test_changed_windows_need_a_time(make: Make) -> None:
+    (error,) = make(flow(definition=(UNITS,), refresh="changed")).errors
+    assert "expected a datetime entry in definition beside refresh: changed" in error.message
+
+
+def test_changed_windows_are_refused_over_a_retention_by_another_column(make: Make) -> None:
+    files = {"type": "files", "path": "./in", "format": "ndjson"}
+    target = {"table": "raw/events", "load": "append", "retention": {"column": "seen", "keep": "P9D"}}
+    maker = yaml.safe_dump({"source": files, "watermark": {"type": "path"}, "target": target})
+    reader = flow(window="daily", refresh="changed")
+    (error,) = make(files={"dataflows/a.yaml": maker, "dataflows/b.yaml": reader}).errors
+    assert (error.key, error.expected) == ("watermark.refresh", "a retention by at in a, or no such key")
 
 
 def test_a_valid_combination_is_accepted(make: Make) -> None:

@@ -9,10 +9,10 @@ import pytest
 from dagster import DagsterInstance, DagsterRunStatus, Failure, RunsFilter, job, op
 
 from partitions.errors import SourceError
-from resources.dagster.io_managers import HOLDER_TAG
 from resources.dagster.run_history import RunHistory
-from resources.dagster.unreported_entries import DATAFLOW_TAG
-from resources.notes.last_run import note_attempt
+from resources.dagster.run_holder import HOLDER_TAG
+from resources.dagster.run_tags import DATAFLOW_TAG
+from resources.notes.last_run import last_attempt, note_attempt, noted_look
 from resources.outcome import Outcome
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.holder import current_holder
@@ -124,3 +124,36 @@ def test_of_a_dataflow_with_a_run_in_flight_the_last_attempt_that_ended_counts(
     ended = history.last_ended(FLOW, None)
     expected = {"a slice that died": "died", "a note of success": "nothing", None: None}.get(before, "failed")
     assert (ended.status if ended else None) == expected
+
+
+def test_a_run_in_flight_hides_no_failures(log: WatermarkLog, dagster: DagsterInstance) -> None:
+    note_attempt(log, Outcome(FLOW, "earlier", {}, 0, error=SourceError("away")))
+    note_attempt(log, Outcome(FLOW, "earlier", {}, 0, error=SourceError("away")))
+    noted = last_attempt(log, FLOW) or pytest.fail("none")
+    dagster.create_run_for_job(working, tags={DATAFLOW_TAG: FLOW}, status=DagsterRunStatus.STARTED)
+    attempt = RunHistory(log, dagster).last(FLOW, None) or pytest.fail("none")
+    assert (attempt.status, attempt.failures, attempt.failing_since) == ("running", 2, noted.failing_since)
+
+
+def test_a_run_that_died_counts_as_one_more_failure(log: WatermarkLog) -> None:
+    note_attempt(log, Outcome(FLOW, "earlier", {}, 0, error=SourceError("away")))
+    gone = current_holder(None).model_copy(update={"pid": 2**22 + 1})
+    died = intent(1, gone, "2999-05-31T00:00:00.000+00:00")
+    log.put_intent(died.model_copy(update={"dataflow": FLOW}))
+    attempt = RunHistory(log).last(FLOW, None) or pytest.fail("none")
+    assert (attempt.status, attempt.failures) == ("died", 2)
+
+
+def test_a_look_is_after_the_run_of_its_note_whatever_the_clocks_say(
+    log: WatermarkLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note_attempt(log, Outcome(FLOW, "earlier", {}, 0))
+    monkeypatch.setattr("resources.notes.last_run.utc_now", lambda: "2020-01-01T00:00:00.000+00:00")
+
+    def look() -> bool:
+        raise SourceError("no password")
+
+    with pytest.raises(SourceError):
+        noted_look(log, FLOW, look, bool)
+    attempt = RunHistory(log).last(FLOW, None) or pytest.fail("none")
+    assert (attempt.status, attempt.failed_looks) == ("failed", 1)

@@ -8,8 +8,11 @@ from dagster._core.storage.tags import HIDDEN_TAG_PREFIX
 from dagster._core.test_utils import create_run_for_test
 
 from platform_assets.factory.upstream import CHANGES_TAG
-from resources.dagster.io_managers import HOLDER_TAG, PLAN_TAG
-from resources.dagster.unreported_entries import DATAFLOW_TAG, mark_reported
+from resources.dagster.io_managers import PLAN_TAG
+from resources.dagster.run_holder import HOLDER_TAG
+from resources.dagster.run_tags import DATAFLOW_TAG
+from resources.dagster.unreported_entries import mark_reported
+from tests.support.names import names_of_runs
 
 
 @pytest.mark.parametrize(
@@ -24,7 +27,7 @@ def test_a_run_is_found_by_a_hidden_tag_and_shows_only_its_dataflow() -> None:
         run = create_run_for_test(
             instance, job_name="load_flow", tags={DATAFLOW_TAG: "flow", CHANGES_TAG: "x"}
         )
-        mark_reported(instance, "flow", [run.run_id], 7)
+        mark_reported(instance, names_of_runs("flow"), [run.run_id], 7)
         (same,) = instance.get_runs(RunsFilter(tags={CHANGES_TAG: "x"}))
         assert same.run_id == run.run_id
         assert [tag for tag in same.tags if not tag.startswith(HIDDEN_TAG_PREFIX)] == [DATAFLOW_TAG]

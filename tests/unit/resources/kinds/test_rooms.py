@@ -12,7 +12,7 @@ _ROOM = Path(resources.kinds.__path__[0])
 _PARTS = {"planning", "stored_slices", "reading", "writing", "bad_parts", "decisions", "fixtures"}
 
 
-@pytest.mark.parametrize("kind", ["path", "column", "window", "stream", "spark_stream"])
+@pytest.mark.parametrize("kind", ["path", "column", "window", "stream", "offset", "spark_stream"])
 def test_a_kind_has_a_module_for_each_part_and_one_that_opens_it(kind: str) -> None:
     assert {module.stem for module in (_ROOM / kind).glob("*.py")} >= {*_PARTS, "opening"}
 

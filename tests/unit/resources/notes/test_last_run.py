@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from partitions.errors import (
+    BadFile,
     DataflowHeld,
     NeedsDecision,
     ProviderError,
@@ -16,14 +18,17 @@ from partitions.errors import (
     TargetError,
     UpstreamNotLoaded,
 )
+from partitions.path.bad_files import CHANGED_WHILE_READ
+from partitions.plan import Plan, Slice
 from resources.notes.last_run import (
+    Attempt,
     last_attempt,
     note_attempt,
     note_failed_start,
     noted_look,
     repeated_warnings,
 )
-from resources.outcome import Outcome
+from resources.outcome import LeftOut, Outcome
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
 
@@ -35,8 +40,9 @@ def log(tmp_path: Path) -> WatermarkLog:
     return WatermarkLog(LocalBlobs(tmp_path / "state"))
 
 
-def ended(log: WatermarkLog, error: StrandlineError | None = None) -> None:
-    note_attempt(log, Outcome(FLOW, "run-1", {}, 0, error=error))
+def ended(log: WatermarkLog, error: StrandlineError | None = None, *, is_replay: bool = False) -> None:
+    run_id = "replay-1" if is_replay else "run-1"
+    note_attempt(log, Outcome(FLOW, run_id, {}, 0, error=error), is_replay=is_replay)
 
 
 def test_without_any_run_nothing_is_known(log: WatermarkLog) -> None:
@@ -65,6 +71,44 @@ def test_runs_fail_since_the_first_of_those_that_failed_one_after_the_other(log:
     found = last_attempt(log, FLOW)
     assert found
     assert (found.status, found.error, found.failing_since) == ("nothing", None, None)
+
+
+def test_a_replay_is_the_last_run_whether_it_fails_or_not(log: WatermarkLog) -> None:
+    ended(log)
+    ended(log, SourceError("bad file"), is_replay=True)
+    first = last_attempt(log, FLOW)
+    assert first
+    assert (first.status, first.run_id, first.failing_since) == ("failed", "replay-1", first.time)
+    look(log, SourceError("down"))
+    look(log)
+    assert last_attempt(log, FLOW) == first  # a look for new data reads nothing again
+    ended(log, DataflowHeld("another run"))
+    ended(log, SourceError("bad file"), is_replay=True)
+    again = last_attempt(log, FLOW)
+    assert again
+    assert (again.failing_since, again.failures) == (first.time, 2)
+    ended(log, is_replay=True)
+    assert (summary(log), last_attempt(log, FLOW).failures) == (("nothing", None, 0), 0)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("by_look", [False, True])
+@pytest.mark.parametrize("replay_error", [None, SourceError("bad file")])
+def test_a_replay_that_succeeds_hides_no_failure_of_runs_or_looks(
+    log: WatermarkLog, by_look: bool, replay_error: StrandlineError | None
+) -> None:
+    (look if by_look else ended)(log, SourceError("down"))
+    first = last_attempt(log, FLOW)
+    assert first
+    if replay_error is not None:
+        ended(log, replay_error, is_replay=True)
+    before = last_attempt(log, FLOW)
+    ended(log, is_replay=True)
+    after = last_attempt(log, FLOW)
+    assert after
+    assert after == before
+    assert (after.status, after.failing_since) == ("failed", first.time)
+    ended(log)
+    assert summary(log) == ("nothing", None, 0)
 
 
 def test_a_run_that_was_held_or_skipped_has_not_failed(log: WatermarkLog) -> None:
@@ -125,14 +169,14 @@ def test_a_warning_about_another_window_is_another_warning(log: WatermarkLog) ->
     assert repeated_warnings(log, FLOW, [first, other]) == {first}
 
 
-def look(log: WatermarkLog, error: Exception | None = None, *, has_work: bool = False) -> None:
-    def answer() -> bool:
+def look(log: WatermarkLog, error: Exception | None = None, *, has_work: bool | None = False) -> None:
+    def answer() -> bool | None:
         if error is not None:
             raise error
         return has_work
 
     with suppress(Exception):
-        noted_look(log, FLOW, answer, bool)
+        noted_look(log, FLOW, answer, lambda found: found)
 
 
 def summary(log: WatermarkLog) -> tuple[str, str | None, int] | None:
@@ -197,3 +241,48 @@ def test_a_look_that_is_held_or_loses_the_store_has_not_failed(log: WatermarkLog
         assert last_attempt(log, FLOW) is None
     look(log, ValueError("a bug"))
     assert summary(log) == ("failed", "dataflow flow: ValueError: a bug", 1)
+
+
+@pytest.mark.parametrize("failed", ["run", "look"])
+def test_a_look_that_did_not_ask_the_source_ends_no_failure(log: WatermarkLog, failed: str) -> None:
+    (ended if failed == "run" else look)(log, SourceError("down"))
+    before = last_attempt(log, FLOW)
+    look(log, has_work=None)
+    assert last_attempt(log, FLOW) == before
+
+
+def test_a_failed_look_that_the_store_does_not_take_is_reported_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file, not a folder")
+    reported: list[Attempt] = []
+
+    def fails() -> bool:
+        raise SourceError("wrong password")
+
+    log = WatermarkLog(LocalBlobs(tmp_path / "state"))
+    with pytest.raises(SourceError):
+        noted_look(log, FLOW, fails, bool, reported.append)
+    assert [(attempt.status, attempt.failed_looks) for attempt in reported] == [("failed", 0)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "is_late", "status"),
+    [
+        ("path", "bad_file", False, "nothing"),
+        ("path", "bad_file", True, "failed"),
+        ("path", CHANGED_WHILE_READ, False, "failed"),
+        ("window", "bad_file", False, "failed"),
+    ],
+)
+def test_a_look_that_finds_nothing_ends_the_failure_of_a_bad_new_file_that_was_removed(
+    log: WatermarkLog, kind: str, code: str, is_late: bool, status: str
+) -> None:
+    bad = BadFile("file b is bad", path="b", code=code)
+    plan: Plan[Slice] = Plan(FLOW, kind, 1, datetime.now(UTC), "1 file above a")
+    outcome = Outcome(FLOW, "run-1", {}, 0, plan, error=bad)
+    if is_late:
+        outcome.left_out["b"] = LeftOut("late", bad)
+    note_attempt(log, outcome)
+    look(log, has_work=True)
+    assert (summary(log) or ("",))[0] == "failed"
+    look(log, has_work=False)
+    assert (summary(log) or ("",))[0] == status

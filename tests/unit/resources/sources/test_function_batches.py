@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -334,3 +335,56 @@ def test_unknown_fields_are_refused_or_left_out() -> None:
         tables([{"id": 1, "more": 2}], schema)
     assert tables([{"id": 1, "more": 2}], schema, ignore_unknown=True) == [{"id": 1}]
     assert tables(pa.table({"more": [2], "id": [1]}), schema, ignore_unknown=True) == [{"id": 1}]
+
+
+def test_named_levels_of_an_index_are_columns_and_row_numbers_are_not() -> None:
+    frame = pd.DataFrame({"day": ["a", "b", "a"], "n": [1, 2, 3]})
+    (by_day,) = raw_batches(frame.groupby("day").sum())
+    assert by_day.to_pylist() == [{"day": "a", "n": 4}, {"day": "b", "n": 2}]
+    (by_both,) = raw_batches(frame.assign(m=1).set_index(["day", "n"]))
+    assert by_both.to_pylist()[0] == {"day": "a", "n": 1, "m": 1}
+    (kept,) = raw_batches(frame.set_index("day", drop=False))
+    assert kept.column_names == ["day", "n"]
+    (numbered,) = raw_batches(frame.query("n > 1"))
+    assert numbered.to_pylist() == [{"day": "b", "n": 2}, {"day": "a", "n": 3}]
+    (empty,) = raw_batches(pd.DataFrame(columns=["day", "n"]))
+    assert (empty.column_names, empty.num_rows) == (["day", "n"], 0)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"n": [1]}, index=["x"]), "an index without a name, with values such as x. Make it a column with rename_axis"),
+        (pd.DataFrame({"n": [1]}, index=pd.Index([2], name="n")), "an index and a column of the name n, with other values. Rename one of them"),
+    ],
+)  # fmt: skip
+def test_an_index_that_would_be_lost_is_refused(frame: pd.DataFrame, message: str) -> None:
+    with pytest.raises(InvalidYield, match=message):
+        list(raw_batches(frame))
+
+
+def test_categories_of_polars_and_runs_of_values_are_their_values() -> None:
+    categories = pl.DataFrame({"v": ["a", None, "b", "a"]}, schema={"v": pl.Categorical})
+    assert tables(categories, pa.schema([("v", pa.string())])) == [
+        {"v": "a"}, {"v": None}, {"v": "b"}, {"v": "a"}
+    ]  # fmt: skip
+    runs = pa.table({"v": pa.RunEndEncodedArray.from_arrays([2, 3], [5, None])})
+    schema = inferred_schema([runs])
+    assert schema.field("v").type == pa.int64()
+    assert tables(runs, schema) == [{"v": 5}, {"v": 5}, {"v": None}]
+
+
+def test_numbers_with_a_negative_scale_are_whole_numbers() -> None:
+    table = pa.table({"v": pa.array([Decimal(1200)], pa.decimal128(5, -2))})
+    schema = inferred_schema([table])
+    assert schema.field("v").type == pa.decimal128(7, 0)
+    assert tables(table, schema) == [{"v": Decimal(1200)}]
+
+
+def test_a_frame_that_arrow_cannot_hold_is_refused() -> None:
+    with pytest.raises(
+        InvalidYield, match="expected a frame whose columns Arrow can hold, found one that it cannot"
+    ):
+        list(raw_batches(pl.DataFrame({"v": [2**100]}, schema={"v": pl.Int128})))
+    with pytest.raises(InvalidYield, match="found v: objects without fields, which no column holds"):
+        inferred_schema([pa.table({"v": pa.array([{}], pa.struct([]))})])

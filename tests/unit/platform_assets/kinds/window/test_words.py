@@ -34,7 +34,7 @@ def up_to(day: int) -> str:
     ("units", "unloaded", "words"),
     [
         ({ONE: [span(1, 2)]}, [], f"up to {up_to(2)}"),
-        ({ONE: [span(1, 2)]}, [(span(0, 1), "")], f"nothing complete yet, at most up to {up_to(2)} (1 gap)"),
+        ({ONE: [span(1, 2)]}, [(span(0, 1), "")], f"loaded up to {up_to(2)}, first windows missing (1 gap)"),
         ({ONE: [span(1, 2)]}, [(span(2, 3), "")], f"up to {up_to(2)}"),
         ({ONE: [span(1, 2)]}, [(span(1, 2), "")], f"up to {up_to(2)}"),
         (
@@ -45,12 +45,12 @@ def up_to(day: int) -> str:
         (
             {EWR: [span(0, 2)], JFK: [span(1, 2)]},
             [(span(0, 1), "airport JFK")],
-            f"nothing complete yet, at most up to {up_to(2)} (1 of 2 units behind)",
+            f"loaded up to {up_to(2)}, first windows missing (1 of 2 units behind)",
         ),
         (
             {EWR: [span(0, 2)]},
             [(span(0, 1), "airport JFK")],
-            f"nothing complete yet, at most up to {up_to(2)} (1 of 2 units behind)",
+            f"loaded up to {up_to(2)}, first windows missing (1 of 2 units behind)",
         ),
         (
             {EWR: [span(0, 2)], JFK: [span(0, 1)]},
@@ -76,7 +76,7 @@ def test_the_line_of_a_run_tells_of_a_first_day_that_waits_and_of_its_load() -> 
     first = after(waiting)
     complete = planned(hours(2, position=2, since=[(ONE, 5)]), first)
     second = after(complete, first)
-    profile, gap = WindowProfile(), "nothing complete yet, at most up to 2026-01-03T00:00:00+00:00 (1 gap)"
+    profile, gap = WindowProfile(), "loaded up to 2026-01-03T00:00:00+00:00, first windows missing (1 gap)"
 
     def words(plan: Plan[WindowSlice], state: WindowState) -> str:
         return profile.outcome_watermark(Outcome("days", None, {}, 0, plan), state.watermark())

@@ -59,6 +59,23 @@ class TestInQuarantine:
         set_aside(arrivals, CAME_LATE)
         assert why(arrivals, "b.ndjson").summary == "in quarantine: came late"
 
+    def test_one_command_releases_all_files_whatever_their_reasons(self, arrivals: Arrivals) -> None:
+        log = arrivals.platform.log
+        paths = ["b 1.ndjson", "c.ndjson", "d.ndjson", "e.ndjson", "f.ndjson"]
+        held = StoredList(
+            QUARANTINED_FILES,
+            [[path, 1, "v", 0, f"line {number}: torn", False] for number, path in enumerate(paths)],
+        )
+        entry = arrivals.commit(
+            ["a.ndjson"], quarantine=log.put_list("arrivals", "x", held, "quarantine"), quarantined=5
+        )
+        reasons = unloaded_files(log, arrivals.flow, entry, NOW)
+        assert [reason.what for reason in reasons] == [
+            f"1 file in quarantine, such as {path}" for path in paths
+        ]
+        release = "strandline files release arrivals 'b 1.ndjson' c.ndjson d.ndjson e.ndjson f.ndjson"
+        assert {reason.choices for reason in reasons} == {(release,)}
+
     def test_without_a_subject_the_repair_comes_first_too(self, arrivals: Arrivals) -> None:
         entry = set_aside(arrivals, "line 1: torn")
         (reason,) = unloaded_files(arrivals.platform.log, arrivals.flow, entry, NOW)

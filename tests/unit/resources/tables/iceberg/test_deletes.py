@@ -12,8 +12,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 from partitions.errors import SourceError
 from resources.connections.places import Place
 from resources.tables.iceberg.commit import OWNS_COLUMN, commit_value
+from resources.tables.iceberg.commit_column import highest_number
 from resources.tables.iceberg.metadata import Metadata
-from resources.tables.iceberg.rows import highest_number
 from resources.tables.iceberg.table import IcebergTable
 from tests.support.equality import delete_by_values
 

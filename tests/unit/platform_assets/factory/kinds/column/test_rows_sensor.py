@@ -17,8 +17,9 @@ from partitions.last_look import SourceSnapshot
 from partitions.plan import Plan
 from partitions.sentinels import serialise
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.kinds.column.triggers import column_schedule, rows_sensor
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from platform_assets.factory.kinds.column.triggers import rows_sensor
+from platform_assets.factory.schedules import load_schedule
+from resources.dagster.run_tags import DATAFLOW_TAG
 from resources.kinds.column.opening import column_look
 from resources.notes.looks import note_look
 from resources.outcome import Outcome
@@ -42,7 +43,9 @@ def make_ticker(tmp_path: Path) -> Iterator[Callable[..., Ticker]]:
                 tmp_path,
                 instance,
                 flow_of(**(COLUMN | definition)),
-                lambda flow, platform, now: rows_sensor(flow, platform, dataflow_job(flow), now),
+                lambda flow, platform, names, now: rows_sensor(
+                    flow, platform, names, dataflow_job(flow, names), now
+                ),
             )
 
         yield make
@@ -102,7 +105,9 @@ def test_a_run_that_did_not_commit_is_asked_for_again_after_a_pause(ticker: Tick
 
 
 def test_the_schedule_asks_for_a_run_at_each_of_its_times(ticker: Ticker, tmp_path: Path) -> None:
-    schedule = column_schedule(ticker.flow, ticker.platform, dataflow_job(ticker.flow))
+    schedule = load_schedule(
+        ticker.flow, ticker.platform, ticker.names, dataflow_job(ticker.flow, ticker.names)
+    )
     times = [moment(day).replace(hour=6) for day in (1, 2)]
     home = tmp_path / "dagster"
     home.mkdir()

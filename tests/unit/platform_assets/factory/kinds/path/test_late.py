@@ -17,7 +17,7 @@ from partitions.errors import NeedsDecision
 from partitions.instants import time_text
 from platform_assets.factory.kinds.path.late import late_job, late_sensor
 from resources.dagster.run_options import RunOptions
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.run_tags import DATAFLOW_TAG
 from resources.kinds.path import sweep
 from resources.listing import Budget
 from tests.support.ticks import Ticker, flow_of, requested_run
@@ -38,8 +38,8 @@ def make_ticker(tmp_path: Path) -> Iterator[MakeTicker]:
                 tmp_path,
                 instance,
                 flow_of(**definition),
-                lambda flow, platform, now: late_sensor(
-                    flow, platform, late_job(flow, platform, RunOptions()), now
+                lambda flow, platform, names, now: late_sensor(
+                    flow, platform, names, late_job(flow, platform, names, RunOptions()), now
                 ),
             )
             ticker.put("d=1/b.ndjson", "d=2/b.ndjson")
@@ -204,8 +204,8 @@ def test_a_code_server_that_starts_again_tells_no_result_that_dagster_has(make_t
     ticker.tick()
     for event in ticker.events:
         ticker.instance.report_runless_asset_event(event)
-    job = late_job(ticker.flow, ticker.platform, RunOptions())
-    ticker.sensor = late_sensor(ticker.flow, ticker.platform, job, lambda: ticker.now)
+    job = late_job(ticker.flow, ticker.platform, ticker.names, RunOptions())
+    ticker.sensor = late_sensor(ticker.flow, ticker.platform, ticker.names, job, lambda: ticker.now)
     ticker.tick()
     assert ticker.events == []
 

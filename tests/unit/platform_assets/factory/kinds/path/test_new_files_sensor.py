@@ -15,8 +15,8 @@ from platform_assets.factory.cursor import SensorCursor
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.path import new_files_sensor
 from platform_assets.factory.kinds.path.new_files_sensor import files_sensor
-from resources.dagster.io_managers import HOLDER_TAG
-from resources.dagster.unreported_entries import DATAFLOW_TAG
+from resources.dagster.run_holder import HOLDER_TAG
+from resources.dagster.run_tags import DATAFLOW_TAG
 from resources.listing import Budget
 from resources.watermarks.holder import current_holder
 from tests.support.ticks import Ticker, flow_of, requested_run, ticks
@@ -33,7 +33,9 @@ def make_ticker(tmp_path: Path) -> Iterator[Callable[..., Ticker]]:
                 tmp_path,
                 instance,
                 flow_of(**definition),
-                lambda flow, platform, now: files_sensor(flow, platform, dataflow_job(flow), now),
+                lambda flow, platform, names, now: files_sensor(
+                    flow, platform, names, dataflow_job(flow, names), now
+                ),
             )
 
         yield make

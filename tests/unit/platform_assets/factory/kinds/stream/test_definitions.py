@@ -16,16 +16,17 @@ from partitions.dataflow import Dataflow
 from partitions.lineage import Lineage
 from partitions.sentinels import serialise
 from partitions.stream.state import StreamState
-from platform_assets.factory.assets import dataflow_assets
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.stream.definitions import StreamDefinitions
 from resources.connections.places import Place
+from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_options import RunOptions
 from resources.notes.looks import note_look
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.sources.files.pinned import PinnedSchema
 from tests.support.feed import NOW
+from tests.support.names import assets_of
 from tests.support.ticks import Ticker, flow_of, requested_run
 
 _FILES = {"name": "files", "type": "files", "path": "landing", "format": "ndjson", "schema": "id long, ts timestamp"}  # fmt: skip
@@ -61,9 +62,13 @@ def _append(ticker: Ticker, *ids: int) -> None:
 def test_new_input_of_each_source_of_a_list_wakes_a_run(tmp_path: Path, instance: DagsterInstance) -> None:
     flow, given = _stream(_FILES, _TABLE), list[Platform]()
 
-    def sensor(flow: Dataflow, platform: Platform, now: Any) -> Any:
+    def sensor(flow: Dataflow, platform: Platform, names: DagsterDataflowNames, now: Any) -> Any:
         given.append(_on(flow, platform, tmp_path / "landing"))
-        return StreamDefinitions().triggers(flow, given[0], RunOptions(), dataflow_job(flow)).sensors[0]
+        return (
+            StreamDefinitions()
+            .triggers(flow, given[0], names, RunOptions(), dataflow_job(flow, names))
+            .sensors[0]
+        )
 
     ticker = Ticker(tmp_path, instance, flow, sensor)
     platform = given[0]
@@ -98,9 +103,9 @@ def test_the_sensor_of_upstream_tables_looks_if_each_source_is_one(
         tmp_path,
         instance,
         flow,
-        lambda flow, platform, now: (
+        lambda flow, platform, names, now: (
             StreamDefinitions()
-            .triggers(flow, _on(flow, platform, tmp_path), RunOptions(), dataflow_job(flow))
+            .triggers(flow, _on(flow, platform, tmp_path), names, RunOptions(), dataflow_job(flow, names))
             .sensors[0]
         ),
     )
@@ -109,8 +114,8 @@ def test_the_sensor_of_upstream_tables_looks_if_each_source_is_one(
 
 def test_each_lake_table_of_a_list_is_an_upstream_asset(tmp_path: Path, instance: DagsterInstance) -> None:
     flow = _stream(_FILES, _TABLE)
-    ticker = Ticker(tmp_path, instance, flow, lambda flow, platform, now: None)  # type: ignore[arg-type,return-value]
-    assets = dataflow_assets(flow, _on(flow, ticker.platform, tmp_path))
+    ticker = Ticker(tmp_path, instance, flow, lambda flow, platform, names, now: None)  # type: ignore[arg-type,return-value]
+    assets = assets_of(flow, _on(flow, ticker.platform, tmp_path))
     assert {dep.asset_key for spec in assets.specs for dep in spec.deps} == {AssetKey(["bronze", "rows"])}
 
 
@@ -122,7 +127,7 @@ def test_a_querys_columns_are_not_its_sources(tmp_path: Path, instance: DagsterI
     }
     table = {"type": "table", "table": "bronze/rows"}
     flow = flow_of(source=table, watermark=_WATERMARK, operators=[counted])
-    ticker = Ticker(tmp_path, instance, flow, lambda flow, platform, now: None)  # type: ignore[arg-type,return-value]
+    ticker = Ticker(tmp_path, instance, flow, lambda flow, platform, names, now: None)  # type: ignore[arg-type,return-value]
     platform = _on(flow, ticker.platform, tmp_path)
     _append(ticker, 1)
     columns = (

@@ -149,6 +149,16 @@ def test_the_table_of_gaps_holds_the_first_of_them_with_their_reasons() -> None:
     }
 
 
+def test_a_loaded_window_whose_last_read_failed_is_not_missing() -> None:
+    state = WindowState(DAILY).after([_done(day) for day in range(5)])
+    state = state.after([], [(_unit("a"), FIRST + DAY, "no answer")])
+    shown = ledger_metadata(_ledger(state, "a"))
+    assert (shown["gaps"], "missing" in shown) == (0, False)
+    (record,) = shown["loaded, to read again"].records
+    assert (record.data["unit"], record.data["from"]) == ("id a", "2020-01-02T00:00:00+00:00")
+    assert shown["loaded"] == ("1 of 1 unit without a gap; 1 work unit loaded, but not read again")
+
+
 def test_the_table_of_units_says_of_each_how_far_it_is_complete() -> None:
     state = WindowState(DAILY).after([_done(0), _done(2), _done(0, "gone")])
     shown = ledger_metadata(_ledger(state, "a", "b", days=3))

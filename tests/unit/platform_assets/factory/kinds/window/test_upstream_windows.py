@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from dagster import AssetKey, DagsterInstance, SensorResult, SkipReason, build_sensor_context
@@ -12,14 +11,17 @@ from dagster import AssetKey, DagsterInstance, SensorResult, SkipReason, build_s
 from partitions.instants import HOUR
 from partitions.request import Forced, WorkUnitSelection
 from platform_assets.build import build_definitions
+from platform_assets.factory.check_results import CheckFinding
 from platform_assets.factory.jobs import dataflow_job
-from platform_assets.factory.kinds.window.checks import ledger_check
+from platform_assets.factory.kinds.window.checks import LEDGER_CHECK
 from platform_assets.factory.kinds.window.run_requests import window_sensor, window_upstream_sensor
 from platform_assets.project import load_project
 from resources.dagster.run_options import RunOptions
 from resources.kinds.window.partitions import WindowAssetPartitions
+from resources.notes.last_run import last_attempt
 from tests.support.chained import Chain, at, key_of
 from tests.support.jvmless import jvmless
+from tests.support.names import names_of
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 WAITS = (
@@ -43,10 +45,11 @@ class Sensors:
     def __init__(self, chain: Chain, instance: DagsterInstance) -> None:
         flow, platform = chain.flows["days"], chain.platform()
         parts = WindowAssetPartitions.of("days", flow.window)
-        job = dataflow_job(flow)
+        names = names_of(flow)
+        job = dataflow_job(flow, names)
         self._instance, self._cursors = instance, dict[int, str | None]()
         self._sensors = [
-            make(flow, platform, job, parts, lambda: chain.now.timestamp())
+            make(flow, platform, names, job, parts, lambda: chain.now.timestamp())
             for make in (window_sensor, window_upstream_sensor)
         ]
 
@@ -95,7 +98,10 @@ def test_the_check_of_the_ledger_warns_while_a_loaded_day_is_older_than_its_hour
     for name in ("hours", "days"):
         chain.run(name)
     monkeypatch.setattr("platform_assets.factory.kinds.window.checks.clock", lambda: chain.now)
-    check: Any = ledger_check(chain.flows["days"], chain.platform())
+
+    def check() -> CheckFinding:
+        return LEDGER_CHECK.evaluate(chain.flows["days"], chain.platform())
+
     assert check().passed
     _, start = key_of("JFK", 3)
     chain.run("hours", Forced(WorkUnitSelection(((start, start + HOUR),))))
@@ -118,8 +124,44 @@ def test_a_partition_that_waits_is_not_materialised_by_a_run_over_it(chain: Chai
             return bool(result.success)
 
         assert [load("2026-01-05"), load("2026-01-06")] == [True, False]
+        waiting = last_attempt(chain.platform().log, "days")
+        assert waiting
+        assert (waiting.status, (waiting.error or {})["code"]) == ("skipped", "upstream")
         assert instance.get_materialized_partitions(AssetKey(["gold", "days"])) == {"2026-01-05"}
         chain.scene.broken.clear()
         chain.run("hours")
         assert load("2026-01-06")
+        loaded = last_attempt(chain.platform().log, "days")
+        assert loaded
+        assert (loaded.status, loaded.error) == ("committed", None)
     assert chain.rows("days") == [("|2026-01-05T00", 264), ("|2026-01-06T00", 264)]
+
+
+def test_a_forced_partition_is_the_last_attempt_whether_it_fails_or_not(chain: Chain) -> None:
+    chain.now = at(49)
+    chain.run("hours")
+    definitions = build_definitions(
+        load_project(chain.root, environment={}), chain.platform(), RunOptions(now=chain.now)
+    )
+    job, log = definitions.resolve_job_def("load_hours"), chain.platform().log
+    attempts = []
+    with DagsterInstance.ephemeral() as instance:
+        for broken in ([key_of("EWR", 29)], [key_of("EWR", 29)], []):
+            chain.scene.broken = set(broken)
+            result = job.execute_in_process(
+                instance=instance,
+                run_config=QUIET,
+                partition_key="EWR|2026-01-06T05:00Z",
+                raise_on_error=False,
+            )
+            attempt = last_attempt(log, "hours")
+            assert attempt
+            assert (result.success, attempt.run_id) == (not broken, result.run_id)
+            attempts.append(attempt)
+    first, second, third = attempts
+    assert [(one.status, one.failures) for one in attempts] == [
+        ("failed", 1),
+        ("failed", 2),
+        ("committed", 0),
+    ]
+    assert (first.failing_since, second.failing_since, third.failing_since) == (first.time, first.time, None)

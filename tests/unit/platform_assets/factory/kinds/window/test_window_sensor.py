@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from dagster import DagsterInstance
 
-from partitions.dagster_partitions import WindowPartitions
 from platform_assets.factory.jobs import dataflow_job
 from platform_assets.factory.kinds.window.run_requests import window_sensor
+from resources.kinds.window.partitions import WindowAssetPartitions
 from resources.watermarks.entry import Entry
 from tests.support.ticks import Ticker, flow_of, requested_run, ticks
 
@@ -41,11 +41,12 @@ def ticker(tmp_path: Path) -> Iterator[Ticker]:
             tmp_path,
             instance,
             flow,
-            lambda flow, platform, now: window_sensor(
+            lambda flow, platform, names, now: window_sensor(
                 flow,
                 platform,
-                dataflow_job(flow),
-                WindowPartitions.of(flow.name, flow.window),
+                names,
+                dataflow_job(flow, names),
+                WindowAssetPartitions.of(flow.name, flow.window),
                 now,
             ),
         )

@@ -1,0 +1,1 @@
+"""Offset watermarks: the position up to which the log of a table is read."""

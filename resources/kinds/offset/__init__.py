@@ -1,0 +1,1 @@
+"""Offset watermarks over tables of the lake, bound to their source, table and log."""

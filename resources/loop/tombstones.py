@@ -1,0 +1,118 @@
+"""Tombstones: deleted keys in a side table, so that older rows of them stay away.
+
+A slice writes those of its deletes before its own rows, under the same number. See docs/how-to/deletes.md.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from partitions.loads import Load, ReplaceAll, Upsert
+from partitions.predicate import NOTHING, Between
+from partitions.table_names import TOMBSTONES
+from resources.dialects.predicates import predicate_sql
+from resources.dialects.spark import SPARK
+from resources.kinds.contract.slices import SliceT
+from resources.loop.context import RunContext
+from resources.loop.side_tables import check_number_is_ours
+from resources.outcome import Step
+from resources.spark.frames import read_once
+from resources.sql import quoted
+from resources.tables.contract.commits import Tag, Version
+from resources.tables.contract.table import Table
+from resources.tables.rows.deduplicate import drop_shared_keys
+from resources.tables.rows.delete_marks import is_delete
+from resources.watermarks.entry import Intent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_DELETED_AT = "_deleted_at"
+"""Column with the time of the slice that deleted the key."""
+
+
+def bury_deleted(run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Load) -> DataFrame:
+    """Write the tombstones of a slice; return its rows without those that are older than a tombstone.
+
+    A second call writes nothing. The rows are cached, since they are read more than once.
+
+    Args:
+        run: the run.
+        intent: intent of the slice.
+        rows: rows of the slice, each key once, with the marks of deletes.
+        load: load of the definition.
+
+    Raises:
+        NeedsDecision: code ``foreign_tag``: the tombstones are ahead of the state.
+        Conflict: another run has given the number up.
+    """
+    table = run.sides.get(TOMBSTONES)
+    if table is None or not isinstance(load, Upsert) or load.deletes is None:
+        return rows
+    rows = read_once(rows)
+    _write_tombstones(run, intent, rows, load, table)
+    return without_buried(run, intent, rows, load)
+
+
+def without_buried(run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Load) -> DataFrame:
+    """Return rows without those whose key has a later tombstone.
+
+    Args:
+        run: the run.
+        intent: intent of the commit.
+        rows: rows with the load's keys and the columns of its order.
+        load: load of the definition.
+    """
+    table = run.sides.get(TOMBSTONES)
+    if table is None or not isinstance(load, Upsert) or not load.order or not table.exists():
+        return rows
+    stored_columns = {name.casefold() for name in table.contents.columns()}
+    if not {name.casefold() for name in _columns(load)} <= stored_columns:
+        return rows  # the keys have changed, and no slice has deleted one since
+    tombstones = table.contents.read(run.spark, table.contents.newest_version())
+    kept_tombstones = tombstones.where(f"NOT ({predicate_sql(_expired(run, intent), SPARK)})")
+    return drop_shared_keys(rows, kept_tombstones, load.keys, load.order)
+
+
+def _write_tombstones(
+    run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Upsert, table: Table
+) -> None:
+    from pyspark.sql import functions as F
+
+    tip = table.tip(intent.app_id)
+    if tip.highest_tag >= intent.number:
+        check_number_is_ours(run, table, f"{run.dataflow.table}__{TOMBSTONES}", intent)
+        return
+    tombstones = rows.where(is_delete(load.deletes)).select(
+        *[F.col(quoted(name)) for name in _columns(load)],
+        F.lit(intent.time).cast("timestamp").alias(_DELETED_AT),
+    )
+    empties = intent.replaces == "table" and tip.version is not None
+    if not empties and tombstones.isEmpty():
+        return
+    how = ReplaceAll() if empties else _load_of_tombstones(run, intent, load, table, tip.version)
+    table.write(tombstones, how, Tag(intent.app_id, intent.number, intent.id), "{}", base=tip.version)
+    run.notify(
+        Step.SET_ASIDE, f"slice {intent.number}: deleted keys go into {run.dataflow.table}__{TOMBSTONES}"
+    )
+
+
+def _load_of_tombstones(
+    run: RunContext[SliceT], intent: Intent, load: Upsert, table: Table, base: Version | None
+) -> Upsert:
+    """Return the load that keeps the latest tombstone of each key, and takes out expired ones."""
+    expired = _expired(run, intent)
+    has_expired = base is not None and table.contents.holds_any(base, expired)
+    return Upsert(load.keys, load.order, load.order, expired if has_expired else NOTHING)
+
+
+def _columns(load: Upsert) -> list[str]:
+    names = {name.casefold(): name for name in (*(by.column for by in load.order), *load.keys)}
+    return list(names.values())
+
+
+def _expired(run: RunContext[SliceT], intent: Intent) -> Between:
+    keep = run.dataflow.target.keep_tombstones
+    assert keep is not None
+    return Between(_DELETED_AT, None, datetime.fromisoformat(intent.time) - keep)

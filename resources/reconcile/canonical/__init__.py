@@ -1,0 +1,1 @@
+"""Canonical texts in SQL, one module per dialect (:mod:`partitions.reconcile.families` defines them)."""

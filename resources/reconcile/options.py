@@ -1,0 +1,55 @@
+"""The options of a comparison, as a user gives them (docs/reference/cli.md, reconcile)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from partitions.dataflow import Dataflow
+from partitions.errors import ConfigurationError
+from partitions.reconcile.result import Level
+
+LIMIT = 20
+"""Most keys of each sort that are shown."""
+
+
+@dataclass(frozen=True)
+class ReconcileOptions:
+    """What to compare.
+
+    Attributes:
+        start: start of the range, inclusive; None: no lower bound.
+        end: end of the range, exclusive; None: the watermark.
+        every: length of a range; None: one range.
+        keys: whether keys must be compared.
+        rows: whether all columns are compared.
+        limit: most keys of each sort that are shown.
+        full_read: whether a source that cannot count may be read as a whole.
+    """
+
+    start: str | None = None
+    end: str | None = None
+    every: str | None = None
+    keys: bool = False
+    rows: bool = False
+    limit: int = LIMIT
+    full_read: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows up to the watermark are compared."""
+        return self.start is None and self.end is None
+
+    def level(self, dataflow: Dataflow) -> Level:
+        """Return what is compared.
+
+        Raises:
+            ConfigurationError: keys must be compared, and the dataflow has none.
+        """
+        if self.keys and not dataflow.target.merge_keys:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: --keys: expected target.merge_keys, which say what identifies a row; found none. "
+                "Compare the rows instead, with --rows"
+            )
+        if self.rows:
+            return "rows"
+        return "keys" if dataflow.target.merge_keys else "counts"
