@@ -181,7 +181,7 @@ def test_a_change_stops_a_load_that_appends_and_both_ways_out_work(make: Any, ki
     assert rows_of(feed) == upstream.rows() == [(1, "x"), (3, "c")]
 
 
-@pytest.mark.remedy("versions_gone", "state accept", "state reset --replace")
+@pytest.mark.remedy("versions_gone", "state reset --replace")
 @pytest.mark.remedy("decision", "state accept")  # the code is that of the log's error
 @FORMATS
 def test_commits_that_were_cleaned_before_they_were_read_stop_and_both_ways_out_work(
