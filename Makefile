@@ -30,7 +30,7 @@ test: setup ## run all tests but the long ones
 	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder tests)
 
 # 5 is pytest's "no tests were collected".
-test-full: setup ## run the other tests: the long crash matrix, a thousand schedules, every second test on Spark; ARGS="tests/model --hypothesis-profile exploring" searches for new ones
+test-full: setup ## run the other tests: the long crash matrix, a thousand schedules, most tests on Spark; ARGS="tests/model --hypothesis-profile exploring" searches for new ones
 	@$(VENV)/python -m pytest -m full --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder --minutes 45 --turn "$$(date +%j)" tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
 
 screenshots: setup ## write the pictures of Dagster's pages into docs/images, from the tests of these pages (needs Chromium)

@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -49,8 +50,10 @@ _BEGAN = time.monotonic()
 _IN_ARROW, _IN_SPARK = "arrow", "spark"
 _ONE_OF = 8
 """Cases of a test on Spark, of which `make test` has one."""
-_HALVED = "tests/integration/"
-"""Where `make test` has every second test on Spark. Contracts, models and the pages' commands are whole."""
+_SHARED_OUT = "tests/integration/"
+"""Where `make test` has a share of the tests on Spark. Contracts, models and the pages' commands are whole."""
+_MOST_ON_SPARK = 360
+"""About how many of them it has, however many there are: this keeps its time as features grow. Each module has one at least."""
 _SPARK = pytest.StashKey[str]()
 _REMOTE = "spark_remote"
 
@@ -190,8 +193,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark seven of eight cases of a test on Spark `full`: `make test` has each rule, and an eighth of the places where it holds.
 
-    The mark ``one_of`` gives another share. Of the tests on Spark that a module of ``tests/integration`` then has, every second one is
-    `full`, too, so that `make test` ends within its time as features grow.
+    The mark ``one_of`` gives another share. Of the tests on Spark that each module of ``tests/integration`` then has, `make test` takes
+    every second, or third, or fourth, so that it has about ``_MOST_ON_SPARK`` in all; the others are `full`, too. A module that is run
+    alone has all of them.
 
     With ``--turn`` files come in another order, so that what a slow machine leaves out is something else another day.
     """
@@ -210,11 +214,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.full)
     by_module = defaultdict[str, list[pytest.Item]](list)
     for item in items:
-        if item.nodeid.startswith(_HALVED) and isinstance(item, pytest.Function) and _may_be_left_out(item):
+        if (
+            item.nodeid.startswith(_SHARED_OUT)
+            and isinstance(item, pytest.Function)
+            and _may_be_left_out(item)
+        ):
             by_module[item.nodeid.partition("::")[0]].append(item)
+    every = max(1, ceil(sum(map(len, by_module.values())) / _MOST_ON_SPARK))
     for of_module in by_module.values():
-        for item in sorted(of_module, key=lambda item: crc32(item.nodeid.encode()))[1::2]:
-            item.add_marker(pytest.mark.full)
+        for number, item in enumerate(sorted(of_module, key=lambda item: crc32(item.nodeid.encode()))):
+            if number % every:
+                item.add_marker(pytest.mark.full)
 
 
 def _runs_on_spark(item: pytest.Function) -> bool:

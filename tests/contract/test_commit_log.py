@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 
 MakeTable = Callable[[str], SqlTable]
 
+EACH_TABLE = [
+    pytest.param(name, marks=pytest.mark.full) if "feed" in name else pytest.param(name) for name in TABLES
+]
+"""The names of ``TABLES``; those with a feed take Spark a minute, so `make test` has others."""
+
 
 @pytest.fixture
 def make_table(spark: SparkSession, tmp_path: Path) -> MakeTable:
@@ -47,7 +52,7 @@ def make_table(spark: SparkSession, tmp_path: Path) -> MakeTable:
     return make
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", EACH_TABLE)
 def test_rows_before_and_net_change_are_the_rows_after_each_commit(make_table: MakeTable, name: str) -> None:
     table = make_table(name)
     table.insert(1, number="0.0d")
@@ -75,7 +80,7 @@ def test_rows_before_and_net_change_are_the_rows_after_each_commit(make_table: M
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", ["delta, deletion vectors", "delta, feed", "iceberg 3, deletion vectors"])
+@pytest.mark.parametrize("name", ["delta, deletion vectors", "iceberg 3, deletion vectors"])
 def test_any_history_is_the_sum_of_its_net_changes(make_table: MakeTable, name: str, seed: int) -> None:
     _check_random_history(make_table(name), seed, 6)
 
@@ -99,6 +104,7 @@ def _check_random_history(table: SqlTable, seed: int, statements: int) -> None:
     )
 
 
+@pytest.mark.full
 def test_the_feed_the_difference_of_files_and_sparks_own_feed_agree(make_table: MakeTable) -> None:
     with_feed, without = make_table("delta, feed"), make_table("delta, deletion vectors")
     for table in (with_feed, without):
@@ -129,7 +135,9 @@ def test_the_feed_the_difference_of_files_and_sparks_own_feed_agree(make_table: 
             assert changed(table.net(commit)) == (inserted, deleted), commit
 
 
-@pytest.mark.parametrize("name", ["delta, feed, names, vectors", "iceberg, merge on read"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("delta, feed, names, vectors", marks=pytest.mark.full), "iceberg, merge on read"]
+)
 def test_each_file_of_a_version_is_read_alone_with_its_deletes(make_table: MakeTable, name: str) -> None:
     table = make_table(name)
     for ids in ((1, 2, 3), (4, 5, 6)):

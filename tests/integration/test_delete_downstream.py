@@ -55,6 +55,7 @@ def rows(feed: Feed) -> list[tuple[Any, ...]]:
     return feed.rows("id", "who")
 
 
+@pytest.mark.full
 def test_tables_downstream_are_named_and_taken_along(tmp_path: Path, engine: SparkEngine) -> None:
     above, below = pair(tmp_path / "project", engine)
     answer = delete(above)

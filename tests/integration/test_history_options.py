@@ -89,6 +89,7 @@ def test_a_column_that_the_rows_lack_stops_the_run_at_its_key(
     assert feed.ids == [1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("partition_by", [[], ["is_last"]], ids=["plain", "partitioned"])
 @each_format
 def test_the_columns_of_a_history_have_the_names_of_its_definition(

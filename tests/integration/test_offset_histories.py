@@ -43,6 +43,7 @@ def current(feed: Feed) -> list[tuple[Any, ...]]:
     return [row[:2] for row in feed.rows(*VERSIONS) if row[2]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_read_between", [True, False])
 @pytest.mark.parametrize("kind", UPSTREAMS)
 def test_a_table_that_goes_back_to_an_older_row_withdraws_the_versions_after_it(

@@ -189,7 +189,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(_STEPS)
 def test_each_row_is_there_once_wherever_writers_die(steps: list[_Step]) -> None:
     with TemporaryDirectory() as parent:

@@ -195,6 +195,7 @@ def _local(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_a_py_spark_resource_loads_with_its_own_settings(tmp_path: Path) -> None:
     folder = _local(tmp_path)
     assert _loads(folder, "yes").splitlines()[-1] == "mine 3 UTC"

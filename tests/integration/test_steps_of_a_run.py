@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 from deltalake import DeltaTable
 
 ROOT = Path(__file__).parents[2]
@@ -86,6 +87,7 @@ def is_java_of(process: psutil.Process, folder: Path) -> bool:
         return False
 
 
+@pytest.mark.full
 def test_three_dataflows_share_one_spark_that_ends_with_the_run(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "dataflows").mkdir(parents=True)

@@ -28,7 +28,7 @@ from tests.support.commits import TABLE, copying, replayed
 from tests.support.feed import Feed
 from tests.support.steps import Killed, killed_at
 
-_SHORT, _LONG = 8, 16
+_SHORT, _LONG = 5, 16
 _CHANGES = ("_change_type", "_commit_version", "_commit_timestamp")
 
 

@@ -29,7 +29,7 @@ _HEALTH: dict[str, Any] = {
 
 
 @given(schedule=schedules(8), config=configs)
-@settings(max_examples=60, **_HEALTH)
+@settings(max_examples=30, **_HEALTH)
 def test_schedules_end_with_rows_once_or_a_way_there(schedule: list[do.Action], config: Config) -> None:
     play(schedule, config)
 
