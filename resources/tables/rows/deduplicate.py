@@ -19,7 +19,7 @@ from resources.tables.rows.absent_columns import is_absent
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
+    from pyspark.sql.types import DataType, StructField
 
 _UNORDERED_TYPES = ("map<", "variant", "interval")
 """Parts of type names whose values Spark cannot compare; see :func:`comparable`."""
@@ -59,83 +59,87 @@ def latest_rows(
     from pyspark.sql import functions as F
 
     folded_keys = {key.lower() for key in keys}
-    other_columns = [
-        (field.name, field.dataType) for field in rows.schema if field.name.lower() not in folded_keys
-    ]
+    others = [field for field in rows.schema if field.name.lower() not in folded_keys]
+    unordered = [field for field in others if has_no_order(field.dataType.simpleString())]
+    ordered = [F.col(quoted(field.name)) for field in others if field not in unordered]
+    stand_ins = [comparable(field.name, field.dataType) for field in unordered]
     lateness = sort_key(order, lambda name: F.col(quoted(name)))
-    ordered_columns: list[Column] = []
-    unordered_columns: list[Column] = []
-    for name, data_type in other_columns:
-        (unordered_columns if has_no_order(data_type.simpleString()) else ordered_columns).append(
-            F.col(quoted(name))
-        )
-    stand_ins = [
-        comparable(name, data_type)
-        for name, data_type in other_columns
-        if has_no_order(data_type.simpleString())
-    ]
-    sort_position = [
-        column.alias(f"c{number}") for number, column in enumerate([*lateness, *ordered_columns, *stand_ins])
-    ]
-    if not sort_position:
+    if not (sort_columns := [*lateness, *ordered, *stand_ins]):
         return with_columns_as(rows.distinct(), rows)
-    unordered_values = F.struct(
-        *[column.alias(f"v{number}") for number, column in enumerate(unordered_columns)]
-    )
+    position = _numbered("c", sort_columns)
     of_row, of_values = (F.min, F.min_by) if is_earliest else (F.max, F.max_by)
-    position = F.struct(*sort_position)
     aggregates = [of_row(position).alias("_strandline_latest")]
-    aggregates += (
-        [of_values(unordered_values, position).alias("_strandline_rest")] if unordered_columns else []
-    )
+    if unordered:
+        rest = _numbered("v", [F.col(quoted(field.name)) for field in unordered])
+        aggregates.append(of_values(rest, position).alias("_strandline_rest"))
     firsts = {name.lower(): f"_strandline_first_{number}" for number, name in enumerate(first_values)}
     aggregates += [
         F.min_by(F.col(quoted(name)), F.when(is_counted, position)).alias(firsts[name.lower()])
         for name, is_counted in first_values.items()
     ]
-    present: dict[str, str] = {}
-    if absent is not None:
-        not_filled = {by.column.lower() for by in order} | firsts.keys()
-        filled = [
-            field
-            for field in other_columns
-            if field[0].lower() not in not_filled and not field[0].startswith(HELPER_PREFIX)
-        ]
-        present = {name: f"_strandline_present_{number}" for number, (name, _) in enumerate(filled)}
-        aggregates += [
-            _latest_present(name, data_type, F.col(quoted(absent)), lateness).alias(present[name])
-            for name, data_type in filled
-        ]
+    not_filled = {by.column.lower() for by in order} | firsts.keys()
+    filled = [] if absent is None else [field for field in others if _is_filled(field.name, not_filled)]
+    present = {field.name: f"_strandline_present_{number}" for number, field in enumerate(filled)}
+    aggregates += [
+        _latest_present(field, F.col(quoted(absent or "")), lateness).alias(present[field.name])
+        for field in filled
+    ]
     latest = rows.groupBy(*[F.col(quoted(key)) for key in keys]).agg(*aggregates)
-    originals = dict(zip(rows.columns, _original_columns(rows, folded_keys, len(lateness)), strict=True))
-    columns = originals | {
-        name: F.col(firsts[name.lower()]).alias(name) for name in originals if name.lower() in firsts
-    }
+    columns = dict(zip(rows.columns, _original_columns(rows, folded_keys, len(lateness)), strict=True))
+    columns |= {name: F.col(firsts[name.lower()]).alias(name) for name in columns if name.lower() in firsts}
     if absent is not None:
-        absent_names = originals[absent]
-        columns |= {
-            name: F.when(is_absent(absent_names, name), F.col(f"{alias}.value"))
-            .otherwise(originals[name])
-            .alias(name)
-            for name, alias in present.items()
-        }
-        filled_names = [
-            F.when(F.col(alias).isNotNull(), F.lit(name.lower())) for name, alias in present.items()
-        ]
-        columns[absent] = F.array_except(
-            absent_names, F.array(*filled_names) if filled_names else F.array().cast("array<string>")
-        ).alias(absent)
+        columns |= _with_present_values(columns, absent, present)
     return with_columns_as(latest.select(*columns.values()), rows)
 
 
-def _latest_present(name: str, data_type: DataType, absent: Column, lateness: Sequence[Column]) -> Column:
+def _numbered(prefix: str, columns: Sequence[Column]) -> Column:
+    """Return a struct of columns, in their order; its fields are numbered."""
+    from pyspark.sql import functions as F
+
+    return F.struct(*[column.alias(f"{prefix}{number}") for number, column in enumerate(columns)])
+
+
+def _is_filled(name: str, not_filled: set[str]) -> bool:
+    """Return whether a column that a row lacks gets the value of an earlier row.
+
+    Args:
+        name: the column.
+        not_filled: columns of the order, and those that keep a first value, in lower case.
+    """
+    return name.lower() not in not_filled and not name.startswith(HELPER_PREFIX)
+
+
+def _with_present_values(
+    columns: Mapping[str, Column], absent: str, present: Mapping[str, str]
+) -> dict[str, Column]:
+    """Return the columns that may be filled, and the names of those that still have no value.
+
+    Args:
+        columns: columns of the latest row, by name.
+        absent: column with the names of columns that a row has no value for.
+        present: alias of the latest value that is present, by column.
+    """
+    from pyspark.sql import functions as F
+
+    names = columns[absent]
+    filled = {
+        name: F.when(is_absent(names, name), F.col(f"{alias}.value")).otherwise(columns[name]).alias(name)
+        for name, alias in present.items()
+    }
+    have_value = [F.when(F.col(alias).isNotNull(), F.lit(name.lower())) for name, alias in present.items()]
+    still_absent = F.array_except(
+        names, F.array(*have_value) if have_value else F.array().cast("array<string>")
+    )
+    return filled | {absent: still_absent.alias(absent)}
+
+
+def _latest_present(field: StructField, absent: Column, lateness: Sequence[Column]) -> Column:
     """Return the value of a column in the latest row that has one, as a struct; NULL if no row has one."""
     from pyspark.sql import functions as F
 
-    position = [*lateness, comparable(name, data_type)]
-    place = F.struct(*[column.alias(f"c{number}") for number, column in enumerate(position)])
-    value = F.struct(F.col(quoted(name)).alias("value"))
-    return F.max_by(value, F.when(~is_absent(absent, name), place))
+    position = _numbered("c", [*lateness, comparable(field.name, field.dataType)])
+    value = F.struct(F.col(quoted(field.name)).alias("value"))
+    return F.max_by(value, F.when(~is_absent(absent, field.name), position))
 
 
 def drop_shared_keys(
@@ -158,7 +162,7 @@ def drop_shared_keys(
     if not order:
         return rows.join(renamed_rows, F.expr(same_keys), "left_anti")
     own_position, other_position = (
-        F.struct(*[column.alias(f"c{number}") for number, column in enumerate(sort_key(order, to_column))])
+        _numbered("c", sort_key(order, to_column))
         for to_column in (lambda name: F.col(quoted(name)), lambda name: F.col(quoted(aliases[name])))
     )
     return rows.join(renamed_rows, F.expr(same_keys) & (other_position > own_position), "left_anti")
