@@ -11,8 +11,7 @@ missing, the last attempt is unknown.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
@@ -27,15 +26,11 @@ from resources.watermarks.log import WatermarkLog
 
 Result = TypeVar("Result")
 
-_ATTEMPT, _SAID = "attempt", "said"
+_ATTEMPT = "attempt"
 _BAD = ("failed", "blocked")
 _UNDECIDED = ("held", "skipped")
-_MAX_SAID = 200
 _FLAGS = ("source_failed", "source_unanswered", "only_replays_failed")
 """The flags of a note, in the order of its fields."""
-
-_SAMPLE = re.compile(r"'[^']*'|(?<![\w:.,-])\d[\d,]*(?![\w:.-])")
-"""The parts of a warning that change from run to run: counts and examples."""
 
 
 @dataclass(frozen=True)
@@ -358,27 +353,6 @@ def find_decision_since(log: WatermarkLog, dataflow: str, time: str) -> Entry | 
         if entry.is_decision:
             return entry
     return None
-
-
-def repeated_warnings(log: WatermarkLog, dataflow: str, warnings: Sequence[str]) -> frozenset[str]:
-    """Return the warnings that earlier runs gave, whatever their numbers and examples; note the others."""
-    if not warnings:
-        return frozenset()
-    try:
-        stored = (log.note(dataflow, _SAID) or {}).get("warnings")
-        given_before = (
-            [warning for warning in stored if isinstance(warning, str)] if isinstance(stored, list) else []
-        )
-        new = [warning for warning in dict.fromkeys(map(_kind, warnings)) if warning not in given_before]
-        if new:
-            log.put_note(dataflow, _SAID, {"warnings": [*given_before, *new][-_MAX_SAID:]})
-    except StrandlineError:
-        return frozenset()
-    return frozenset(warning for warning in warnings if _kind(warning) not in new)
-
-
-def _kind(warning: str) -> str:
-    return _SAMPLE.sub("#", warning)
 
 
 def note_failed_start(

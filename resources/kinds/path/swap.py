@@ -96,22 +96,7 @@ class FileSwap:
             gone_paths=gone_paths,
             freed_copies=swapped.freed_copies,
         )
-        loaded = {file.path for file in replayed_files if file.reason is None}
-        paths_by_reason = {
-            "the files could not be read": [
-                file.path for file in replayed_files if file.reason and not original_of(file.reason)
-            ],
-            "later runs loaded them": sorted(newer),
-            "they have not changed": swapped.unchanged_paths,
-            "the next run loads them": sorted(loaded - below - newer),
-        }
-        stays = [
-            f"rows of {_named(names)} stay as they are: {why}"
-            for why, names in paths_by_reason.items()
-            if names
-        ]
-        stays += [copies_warning(swapped.copies, are_loaded=False)] if swapped.copies else []
-        stays += [freed_copies_warning(swapped.freed_copies)] if swapped.freed_copies else []
+        stays = _staying(replayed_files, newer, below, swapped)
         where = partial(self._where, swapped_paths, {*paths} - swapped_paths)
         amount = f"rows of {pluralize(len(swapped_paths), 'file')} ({isolated.words})"
         return Swap(slice_, None, slice_.upper, where, amount, stays)
@@ -227,6 +212,36 @@ def _content(file: IngestedFile, recorded: IngestedFile | None) -> Content | Non
     if file.checksum is None and recorded and (recorded.size, recorded.version) == (file.size, file.version):
         return content_of_record(recorded)
     return content_of_record(file)
+
+
+def _staying(
+    replayed_files: Sequence[IngestedFile],
+    newer: Collection[str],
+    below: Collection[str],
+    swapped: _SwappedFiles,
+) -> list[str]:
+    """Return what stays as it is, and why, in sentences for people.
+
+    Args:
+        replayed_files: all files of the replay.
+        newer: paths of files that later runs have loaded.
+        below: paths at or below the watermark.
+        swapped: files whose rows are swapped, and those that have not changed.
+    """
+    loaded = {file.path for file in replayed_files if file.reason is None}
+    paths_by_reason = {
+        "the files could not be read": [
+            file.path for file in replayed_files if file.reason and not original_of(file.reason)
+        ],
+        "later runs loaded them": sorted(newer),
+        "they have not changed": swapped.unchanged_paths,
+        "the next run loads them": sorted(loaded - {*below} - {*newer}),
+    }
+    sentences = [
+        f"rows of {_named(names)} stay as they are: {why}" for why, names in paths_by_reason.items() if names
+    ]
+    sentences += [copies_warning(swapped.copies, are_loaded=False)] if swapped.copies else []
+    return sentences + ([freed_copies_warning(swapped.freed_copies)] if swapped.freed_copies else [])
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -26,8 +26,8 @@ from resources.notes.last_run import (
     note_attempt,
     note_failed_start,
     noted_look,
-    repeated_warnings,
 )
+from resources.notes.warnings import repeated_warnings
 from resources.outcome import LeftOut, Outcome
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
