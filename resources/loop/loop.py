@@ -41,7 +41,7 @@ from resources.loop.schema_of_run import pinned_schema
 from resources.loop.verifying import guarded_head
 from resources.notes.last_run import note_attempt
 from resources.notes.looks import note_awaited, note_look
-from resources.notes.warnings import repeated_warnings
+from resources.notes.repeated_warnings import repeated_warnings
 from resources.outcome import Committed, NotCommitted, Outcome, Step
 from resources.spark.background import keep_session_alive
 from resources.spark.failures import root_cause

@@ -27,7 +27,7 @@ from resources.notes.last_run import (
     note_failed_start,
     noted_look,
 )
-from resources.notes.warnings import repeated_warnings
+from resources.notes.repeated_warnings import repeated_warnings
 from resources.outcome import LeftOut, Outcome
 from resources.watermarks.blobs.local import LocalBlobs
 from resources.watermarks.log import WatermarkLog
