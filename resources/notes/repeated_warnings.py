@@ -1,4 +1,4 @@
-"""A note beside the log of the warnings that runs have given, so that a run tells new ones from repeated ones."""
+"""A note beside the log of the warnings that runs have given, so that new ones are told from old ones."""
 
 from __future__ import annotations
 
