@@ -22,6 +22,7 @@ from partitions.model import Duration, Flag, Model
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
 from partitions.refusal import PartsDoNotFit
+from partitions.rules.definition import Rule
 from partitions.run_settings import AutomationCondition, EmptyLoad, Retry, Tags
 from partitions.sources import FilesSource, FunctionName, Source, TableName
 from partitions.sources.definition import rows_identify_work_unit
@@ -101,6 +102,7 @@ class Dataflow(Model):
         automation_condition: when Dagster's automation materialises the table; None: it does not.
         empty_load: whether assets downstream in the same run run after a load without anything new.
         checks: what a failure of a check means, by its name.
+        rules: what each row must meet, after ``sql`` or ``transform``.
     """
 
     _position: FilePosition | None = PrivateAttr(None)
@@ -132,6 +134,7 @@ class Dataflow(Model):
     automation_condition: AutomationCondition | None = None
     empty_load: EmptyLoad = "continue"
     checks: dict[str, CheckSettings] = Field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
 
     @model_validator(mode="after")
     def _one_step(self) -> Dataflow:
@@ -167,6 +170,7 @@ class Dataflow(Model):
             self.max_bad_files,
             self.sql,
             self.checks,
+            self.rules,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)

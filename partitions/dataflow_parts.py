@@ -10,6 +10,7 @@ from partitions.checks import CheckSettings
 from partitions.maintenance_periods import Maintenance
 from partitions.path.bad_files import OnBadFile
 from partitions.refusal import Refusal
+from partitions.rules.definition import Rule
 from partitions.sources.definition import SourceDefinition
 from partitions.stream.operators import Operator
 from partitions.target import Target
@@ -40,6 +41,7 @@ class DataflowParts(Generic[WatermarkT]):
     max_bad_files: int | None = None
     sql: str | None = None
     checks: Mapping[str, CheckSettings] = field(default_factory=dict)
+    rules: Sequence[Rule] = ()
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,28 @@ class TooManyBadParts(BadPart):
         self.parts = tuple(parts)
 
 
+class RulesBroken(StrandlineError):
+    """More rows of a slice that fail a rule than the rule allows; nothing of the slice was loaded.
+
+    Attributes:
+        counts: rows that failed each rule, by its name.
+        rows: rows that were checked.
+    """
+
+    code = "rules_broken"
+
+    def __init__(self, message: str, *, counts: Mapping[str, int], rows: int) -> None:
+        """Keep the counts, which the rules' checks show."""
+        super().__init__(message)
+        self.counts, self.rows = dict(counts), rows
+
+
+class RuleUnfit(StrandlineError):
+    """A rule whose condition has no value for some row; the number is given up."""
+
+    code = "query"
+
+
 class ProviderError(StrandlineError):
     """A failure of the watermark store; earlier saves remain."""
 
@@ -281,6 +303,10 @@ class Conflict(StrandlineError):
     code = "conflict"
     exit_code = 3
     transient = True
+
+
+class RejectedRowsChanged(Conflict):
+    """A source that has other rows than those that a dead run rejected; the number is given up."""
 
 
 class DataflowHeld(StrandlineError):

@@ -16,6 +16,7 @@ from partitions.target import (
     BEGINS_COLUMN,
     DELETES_COLUMN,
     HELPER_PREFIX,
+    INGESTED_AT,
     ORIGIN_COLUMNS,
     Target,
 )
@@ -223,6 +224,21 @@ def restrict_load(load: Load, rows: Predicate) -> Load:
             where = load.where if load.where == NOTHING else all_of((rows, load.where))
             return replace(load, where=where, within=rows)
     raise ValueError(f"{type(load).__name__} cannot leave the rows of others as they are")
+
+
+def release_load(load: Load, *, origin_columns: bool) -> Load:
+    """Return a load of rows that were held outside the table: a later row of a key stays as it is.
+
+    Args:
+        load: load of the target.
+        origin_columns: whether rows have the time of their run, which decides if nothing else orders them.
+    """
+    if not isinstance(load, Upsert):
+        return load
+    is_stored = load.order and not any(by.column.startswith(HELPER_PREFIX) for by in load.order)
+    by_run = (OrderByColumn(INGESTED_AT),) if origin_columns else ()
+    guard = load.order if is_stored else by_run
+    return replace(load, order=load.order or guard, guard=guard)
 
 
 def load_for_target(target: Target, where: Predicate, order: Order, guard: Order = ()) -> Load:

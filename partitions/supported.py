@@ -16,6 +16,7 @@ from partitions.delete_when import delete_refusals
 from partitions.keyed_options import option_refusals
 from partitions.kinds import KINDS, definition_class
 from partitions.refusal import Refusal
+from partitions.rules.definition import Rule, rule_refusals
 from partitions.sources import SOURCES
 from partitions.sources.definition import SourceDefinition, version_refusals
 from partitions.sources.formats import FORMATS as FILE_FORMATS
@@ -95,12 +96,15 @@ def refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
     yield from option_refusals(parts)
     yield from complete_refusals(parts)
     yield from rules.refusals(parts)
-    yield from check_refusals(parts.checks, check_names(watermark, parts.operators))
+    yield from rule_refusals(parts.rules)
+    yield from check_refusals(parts.checks, check_names(watermark, parts.operators, parts.rules))
 
 
-def check_names(watermark: WatermarkDefinition, operators: Sequence[Operator]) -> Sequence[str]:
+def check_names(
+    watermark: WatermarkDefinition, operators: Sequence[Operator], rules: Sequence[Rule] = ()
+) -> Sequence[str]:
     """Return the names of the checks that a dataflow has."""
-    return (*COMMON, *KINDS[type(watermark)].checks(operators))
+    return (*COMMON, *KINDS[type(watermark)].checks(operators), *(rule.check for rule in rules))
 
 
 def source_refusal(kind: str, source: str) -> Refusal | None:

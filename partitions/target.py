@@ -17,7 +17,10 @@ from partitions.retention import Retention
 from partitions.schema_merging import RESCUED_DATA
 from partitions.sources.table import TableName
 
-RUN_COLUMNS = ("_ingested_at", "_run_id")
+INGESTED_AT = "_ingested_at"
+"""The column with the time of the run that loaded a row."""
+
+RUN_COLUMNS = (INGESTED_AT, "_run_id")
 ORIGIN_COLUMNS = ("_source_file", *RUN_COLUMNS)
 """The file and run that a row came from; they are no part of the row's own data."""
 

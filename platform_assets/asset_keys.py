@@ -226,6 +226,19 @@ class CheckKeys(TypedDict, total=False):
     severity: Literal["warn", "error"]
 
 
+class RuleKeys(TypedDict, total=False):
+    """What each row must meet: docs/how-to/rules-for-rows.md."""
+
+    name: str
+    expect: str
+    not_null: Sequence[str]
+    unique: Sequence[str]
+    accepted: Mapping[str, Sequence[str | int | float | bool | date]]
+    references: Mapping[str, str]
+    on_fail: Literal["reject", "fail", "warn"]
+    max: str | int
+
+
 class SourceKeys(TypedDict, total=False):
     """The keys that a YAML file has below ``source``: docs/reference/python-functions.md.
 
@@ -278,6 +291,7 @@ class IncrementalAssetKeys(SourceKeys, total=False):
     automation_condition: Literal["eager", "on_missing"] | OnCronKeys
     empty_load: Literal["continue", "skip"]
     checks: Mapping[str, CheckKeys]
+    rules: Sequence[RuleKeys]
 
 
 SOURCE_KEYS = frozenset(SourceKeys.__annotations__)

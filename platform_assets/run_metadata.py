@@ -74,6 +74,8 @@ def table_metadata(
         metadata["rows_deleted"] = outcome.deleted
     if outcome.withheld:
         metadata["rows_withheld"] = outcome.withheld
+    if outcome.rejected:
+        metadata["rows_rejected"] = outcome.rejected
     if outcome.newest and outcome.newest.modified is not None:
         metadata["lag_seconds"] = lag_seconds(outcome.newest, datetime.now(UTC))
     if outcome.newest and outcome.newest.table_version is not None:

@@ -166,6 +166,20 @@ class Outcome:
         return sum(sum((committed.entry.withheld or {}).values()) for committed in self.committed)
 
     @property
+    def rejected(self) -> int:
+        """Return the number of rows that failed a rule and went into the table of rejected rows."""
+        return sum(committed.entry.rejected for committed in self.committed)
+
+    @property
+    def failed_rules(self) -> dict[str, int]:
+        """Return the number of rows that failed each rule, by its name."""
+        counts: dict[str, int] = {}
+        for committed in self.committed:
+            for rule, rows in (committed.entry.failed_rules or {}).items():
+                counts[rule] = counts.get(rule, 0) + rows
+        return counts
+
+    @property
     def late(self) -> int:
         """Return the number of late files; for a stream, of late rows."""
         files = sum(committed.files for committed in self.committed if committed.entry.why == "late")
@@ -259,6 +273,8 @@ class Outcome:
             "quarantined": self.quarantined if self.batches is None else None,
             "deleted": self.deleted,
             "withheld": self.withheld,
+            "rejected": self.rejected,
+            "failed_rules": self.failed_rules,
             "work_units": self.work_units,
             "failed_units": self.failed_units,
             "watermark_before": self._short(self.before),

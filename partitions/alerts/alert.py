@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Condition = Literal["failed", "late", "gaps", "stale", "duplicate_files", "quarantined", "bad_records"]
+Condition = Literal[
+    "failed", "late", "gaps", "stale", "duplicate_files", "quarantined", "bad_records", "rejected"
+]
 
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 

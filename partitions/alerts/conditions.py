@@ -150,6 +150,20 @@ def bad_records_alert(dataflow: str, count: int, table: str) -> Alert | None:
     return Alert(dataflow, "bad_records", f"{text}\n  strandline show {table}")
 
 
+def rejected_alert(dataflow: str, count: int, table: str) -> Alert | None:
+    """Return the alert of rows that failed a rule and were not loaded; None if there are none.
+
+    Args:
+        dataflow: the dataflow's name.
+        count: number of the rows.
+        table: the table that keeps them.
+    """
+    if not count:
+        return None
+    text = f"{pluralize(count, 'row')} failed a rule, and {'is' if count == 1 else 'are'} in table {table}"
+    return Alert(dataflow, "rejected", f"{text}\n  strandline rejected {dataflow}")
+
+
 def has_ledger(dataflow: Dataflow) -> bool:
     """Return whether a dataflow has windows that can be missing."""
     return dataflow.watermark.has_ledger

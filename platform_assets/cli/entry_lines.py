@@ -54,6 +54,7 @@ def _amounts_in_words(entry: Entry) -> str:
         profile.entry_amount(entry),
         quarantined,
         withheld_in_words(entry.withheld),
+        f"{entry.rejected:,} rejected" if entry.rejected else "",
     )
     return ", ".join(filter(None, parts))
 

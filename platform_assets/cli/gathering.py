@@ -28,6 +28,7 @@ from resources.notes.last_run import Attempt, attempt_after_look, find_decision_
 from resources.notes.reconciled import last_reconciled
 from resources.outcome import error_json
 from resources.platform.platform import Platform
+from resources.platform.rejected_count import count_rejected
 from resources.replay.isolated.chunks import isolated_json
 from resources.replay.isolated.standing import stored_replays
 from resources.watermarks.deleted_rows import deletes_in_force
@@ -94,6 +95,7 @@ class StatusGathering:
             "stream": stream,
             "held_by": describe_holder(log, flow.name, entry),
             "deletes": _deletes(log, entry),
+            "rejected": count_rejected(self.platform, flow),
             "verified": _verified(log, flow.name),
             "replays": [isolated_json(log, aside) for aside in stored_replays(log, flow.name)],
         }
@@ -117,6 +119,7 @@ def unknown_status(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
         "stream": None,
         "held_by": None,
         "deletes": {"in_force": 0, "withheld": 0},
+        "rejected": None,
         "verified": None,
         "replays": [],
         "error": error_json(error),

@@ -181,6 +181,8 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
         click.echo(
             f"  {name}: {pluralize(deletes['in_force'], 'delete')} in force, {pluralize(deletes['withheld'], 'row')} withheld"
         )
+    if document["rejected"]:
+        click.echo(f"  {name}: {pluralize(document['rejected'], 'rejected row')}: strandline rejected {name}")
     if verified := document["verified"]:
         _print_verified(document["kind"], name, verified)
     for replay in document["replays"]:

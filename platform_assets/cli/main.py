@@ -38,6 +38,7 @@ COMMANDS = {
     "ledger": "Show what is covered and missing, unit by unit.",
     "simulate": "Show what each grace would have caught and read again.",
     "state": "Show the state of a dataflow, or decide about it.",
+    "rejected": "Show the rows that failed a rule, or load them again.",
     "delete": "Delete rows in one commit, and keep them away.",
     "rename": "Rename a dataflow together with its state; its table stays.",
     "relocate": "Write the new addresses of Iceberg tables that were moved.",

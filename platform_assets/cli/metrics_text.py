@@ -93,6 +93,7 @@ _FIGURES: Sequence[_Figure] = (
     _Figure("late_rows", "Late rows of a stream since its start.", _set_aside("late", rows=True)),
     _Figure("quarantined_files", "Files in quarantine.", _set_aside("quarantined", rows=False)),
     _Figure("quarantined_rows", "Rows of a stream that were quarantined since its start.", _set_aside("quarantined", rows=True)),
+    _Figure("rejected_rows", "Rows that failed a rule and wait for a release.", lambda document: document.get("rejected")),
     _Figure("last_run_duration_seconds", "How long the last run took.", _attempt("seconds")),
     _Figure("last_run_timestamp_seconds", "When the last run, or a look that failed since, ended.", lambda document: _time(_attempt("time")(document))),
     _Figure("last_load_timestamp_seconds", "When something was last loaded.", lambda document: _time(document.get("last_load"))),

@@ -75,6 +75,7 @@ def _check_rows_accounted(dataflow: Dataflow, platform: Platform, outcome: Outco
             "rows_committed": grown,
             "rows_of_entries": logged,
             "rows_withheld": outcome.withheld,
+            "rows_rejected": outcome.rejected,
             "rows_in_table": rows_in_table,
             "rows_in_log": rows_in_log,
         },

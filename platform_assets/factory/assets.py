@@ -32,6 +32,7 @@ from platform_assets.factory.failed_run_checks import results_of_failed_run, tab
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import SideTable, side_table_of
 from platform_assets.factory.outside_loads import OutsideLoads
+from platform_assets.factory.rule_checks import broken_findings, rule_checks
 from platform_assets.factory.run_settings import retry_policy
 from platform_assets.project.errors import ProjectError
 from resources.dagster.io_managers import Load, TableIOManager, dagster_failure
@@ -63,7 +64,7 @@ def dataflow_assets(
     kind, own_names = definitions_of(dataflow), names[dataflow.name]
     managers = _Managers(names)
     checks, dataflow_checks = (
-        [*COMMON_RUN_CHECKS, *kind.run_checks(dataflow)],
+        [*COMMON_RUN_CHECKS, *kind.run_checks(dataflow), *rule_checks(dataflow)],
         DataflowChecks(dataflow, own_names),
     )
     side_table = side_table_of(kind, dataflow)
@@ -87,8 +88,9 @@ def dataflow_assets(
                 raise dagster_failure(run.outcome.error, platform.env)
         except Failure as failure:
             why = why_metadata(platform, dataflow, datetime.now(UTC))
+            broken = broken_findings(dataflow, run.outcome.error if run.outcome else None)
             yield from results_of_failed_run(
-                context.instance, dataflow_checks, context.selected_asset_check_keys, failure, why
+                context.instance, dataflow_checks, context.selected_asset_check_keys, failure, why, broken
             )
             yield from table_checks_after_failure(
                 context.instance, dataflow_checks, platform, kind.table_checks(dataflow)

@@ -35,6 +35,7 @@ def results_of_failed_run(
     checks: Collection[AssetCheckKey],
     failure: Failure,
     why: Mapping[str, Any],
+    findings: Mapping[str, CheckFinding],
 ) -> Iterator[AssetCheckEvaluation]:
     """Yield an evaluation for each check of a run that failed before it evaluated them.
 
@@ -44,6 +45,7 @@ def results_of_failed_run(
         checks: the checks that the run was to evaluate.
         failure: why it failed, with the commands that help as metadata.
         why: the metadata that says what is not loaded and why.
+        findings: what the run found out about checks before it failed, by their names.
     """
     message = failure.description or "see the run"
     choices = [str(value.value) for name, value in failure.metadata.items() if name.startswith("choice ")]
@@ -57,7 +59,7 @@ def results_of_failed_run(
                 metadata={**error_metadata(message, choices, None), **why},
             )
         else:
-            finding = _last_result(instance, check)
+            finding = findings.get(check.name) or _last_result(instance, check)
         yield dataflow_checks.evaluation(finding, _newest_event(instance, check.asset_key))
 
 

@@ -27,11 +27,12 @@ from partitions.alerts.conditions import (
     late_files_alert,
     missing_partitions_alert,
     quarantined_alert,
+    rejected_alert,
     unreadable_state_alert,
 )
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError, shorten_to_line
-from partitions.table_names import bad_records_table
+from partitions.table_names import bad_records_table, rejected_table
 from resources.alerts.last_loads import LastLoads
 from resources.background import in_background
 from resources.dagster.run_history import RunHistory, SuccessfulRuns
@@ -41,6 +42,7 @@ from resources.kinds.path.sweep import unhandled
 from resources.kinds.window.unit_ledger import unit_ledger
 from resources.notes.last_run import Attempt
 from resources.platform.opener import Opener
+from resources.platform.rejected_count import count_rejected
 from resources.watermarks.entry import Entry
 from resources.watermarks.quarantine_list import read_quarantine
 
@@ -103,6 +105,7 @@ class AlertScan:
             "quarantined": self._quarantined_alert,
             "gaps": self._gaps_alert,
             "bad_records": self._bad_records_alert,
+            "rejected": self._rejected_alert,
         }
         try:
             entry = self.opener.log.newest(dataflow.name)
@@ -177,6 +180,10 @@ class AlertScan:
         return bad_records_alert(
             dataflow.name, table.contents.count_rows(), bad_records_table(dataflow) or ""
         )
+
+    def _rejected_alert(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
+        count = count_rejected(self.opener, dataflow)
+        return rejected_alert(dataflow.name, count or 0, rejected_table(dataflow))
 
     def _freshness_alert(self, dataflow: Dataflow, _: Entry | None) -> Alert | None:
         if dataflow.freshness is None:

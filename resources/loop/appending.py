@@ -13,6 +13,8 @@ from resources.kinds.contract.writing import SavesHighest, WriteStats
 from resources.loop.context import RunContext
 from resources.loop.deletes_of_table import finish_deletes_of_table
 from resources.loop.entries import abandoned_entry, loaded_entry, required_commit
+from resources.loop.rejected_rows import follow_up_rejected, undo_rejected
+from resources.loop.row_rules import counts_of
 from resources.loop.side_tables import fence_side_tables
 from resources.outcome import Step
 from resources.tables.contract.commits import TaggedCommit
@@ -83,6 +85,7 @@ def foreseen_entry(
         watermark=_watermark_after(run, intent, stats or {}),
         replace_until=until,
         withheld=run.withheld.of_slice(intent.number),
+        counts=counts_of(run, intent),
         job_id=run.job_id,
         now=run.now,
         guarded=guarded,
@@ -126,6 +129,7 @@ def append_abandoned(
     """
     try:
         fence_side_tables(run, intent)
+        undo_rejected(run, intent)
     except TargetError:
         if not new_state:
             raise
@@ -153,6 +157,8 @@ def follow_up(run: RunContext[SliceT], entry: Entry | None) -> None:
     finish_deletes_of_table(run.table, run.log, entry)
     if isinstance(run.table, FollowsUp) and (commit := required_commit(entry)) is not None:
         run.table.after_append(commit, run.name)
+    if entry is not None:
+        follow_up_rejected(run, entry)
 
 
 def replaced_until(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> str | None:

@@ -18,6 +18,7 @@ from resources.loop.deletes_of_table import renew_deletes_of_table
 from resources.loop.inputs import InputTables
 from resources.loop.own_state import OwnState
 from resources.loop.rescued import RescuedRows
+from resources.loop.rule_counts import RuleCountsOfRun
 from resources.loop.run_events import NoRunEvents, RunEvents
 from resources.loop.withheld import WithheldRows
 from resources.outcome import Observer
@@ -62,6 +63,8 @@ class RunContext(Generic[SliceT]):
             the live dataflow.
         events: hears when the run starts and ends.
         live_table: the table that the rows of an isolated replay go into at last; None for any other run.
+        references: the tables that rules refer to, by name.
+        rule_counts: the counts of the rows that failed rules.
     """
 
     dataflow: Dataflow
@@ -86,6 +89,8 @@ class RunContext(Generic[SliceT]):
     deletes_of: str | None = None
     live_table: Table | None = None
     events: RunEvents = field(default_factory=NoRunEvents)
+    references: InputTables = field(default_factory=InputTables)
+    rule_counts: RuleCountsOfRun = field(default_factory=RuleCountsOfRun)
 
     @property
     def name(self) -> str:

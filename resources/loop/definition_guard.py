@@ -149,10 +149,26 @@ def check_intent(dataflow: Dataflow, intent: Intent) -> None:
         NeedsDecision: code ``intent_changed``.
     """
     now = definition_of(dataflow)
-    if intent.definition == now:
-        return
     changed = sorted(key for key in {*intent.definition, *now} if intent.definition.get(key) != now.get(key))
-    raise NeedsDecision(
+    if changed:
+        raise _changed_intent(dataflow, intent, changed)
+    check_rules_remain(dataflow, intent)
+
+
+def check_rules_remain(dataflow: Dataflow, intent: Intent) -> None:
+    """Raise if all rules are gone since an unfinished intent was stored.
+
+    Then no table of rejected rows is known. Other changes of rules do not matter: the intent has its own.
+
+    Raises:
+        NeedsDecision: code ``intent_changed``.
+    """
+    if intent.rules and not dataflow.rules:
+        raise _changed_intent(dataflow, intent, ["rules"])
+
+
+def _changed_intent(dataflow: Dataflow, intent: Intent, changed: Sequence[str]) -> NeedsDecision:
+    return NeedsDecision(
         f"dataflow {dataflow.name}: slice {intent.number} is unfinished, and the definition has changed "
         f"since it started ({', '.join(changed)}). To abandon the slice, run `state accept`: the next run "
         "plans its work under the new definition. To finish it, restore the old definition and run",

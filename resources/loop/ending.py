@@ -10,6 +10,7 @@ from resources.loop.context import RunContext
 from resources.loop.deleting import finish_delete, foreseen_delete
 from resources.loop.giving_up import close_intent, drop_decision, preview_close
 from resources.loop.holder_wait import HolderPolicy, abandoned_intent
+from resources.loop.releasing import finish_release, foreseen_release
 from resources.loop.verifying import is_guarded, unguarded_head
 from resources.watermarks.entry import Entry, Intent
 
@@ -54,16 +55,35 @@ def end_intent(
     """
     if intent.is_decision:
         return drop_decision(run, entry, intent)
-    if intent.predicate is not None and (not new_state or is_guarded(run, entry, intent)):
-        return finish_delete(run, entry, intent)
+    if intent.writes_apart and (not new_state or is_guarded(run, entry, intent)):
+        return finish_apart(run, entry, intent)
     return close_intent(run, entry, intent, reason, new_state=new_state)
 
 
 def preview_end(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
     """Return the entry that :func:`end_intent` would append. Changes nothing, starts no Spark."""
-    if intent.predicate is None or not is_guarded(run, entry, intent):
+    if not intent.writes_apart or not is_guarded(run, entry, intent):
         return preview_close(run, entry, intent)
     commit = unguarded_head(run, entry, intent).find_tagged_commit(intent.number)
     if commit is not None and commit.owner != intent.id:
         return preview_close(run, entry, intent)
+    if intent.released is not None:
+        # Uncounted, unless it is written: Spark must read its rows first.
+        return (
+            preview_close(run, entry, intent)
+            if commit is None
+            else foreseen_release(run, entry, intent, commit)
+        )
     return foreseen_delete(run, entry, intent, commit)
+
+
+def finish_apart(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -> Entry:
+    """Finish the delete or the release of an intent, which no plan has; return its entry.
+
+    Raises:
+        NeedsDecision, Conflict, TargetError, ConfigurationError: as
+            :func:`resources.loop.deleting.commit_delete` and
+            :func:`resources.loop.releasing.commit_release` describe.
+    """
+    finish = finish_release if intent.released is not None else finish_delete
+    return finish(run, entry, intent)

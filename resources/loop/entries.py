@@ -12,6 +12,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.fingerprint import short_hash
+from partitions.rules.counts import RuleCounts
 from partitions.state_of_kind import holds_nothing
 from resources.tables.contract.commits import TableCommit, TaggedCommit
 from resources.watermarks.deleted_rows import RETENTION
@@ -30,6 +31,7 @@ def loaded_entry(
     job_id: str | None,
     now: datetime,
     withheld: Mapping[int, int] | None = None,
+    counts: RuleCounts | None = None,
     guarded: bool = True,
 ) -> Entry:
     """Return the entry of a slice that is in the table.
@@ -46,6 +48,7 @@ def loaded_entry(
         now: the run's clock, aware.
         withheld: rows that deletes in force held back, by the numbers of their entries; None if not
             counted.
+        counts: rows that failed rules; None without rules, or if not counted.
         guarded: whether state and table match. If not, the entry keeps the table commit of the entry
             before, so that the next run stops, too.
     """
@@ -63,6 +66,9 @@ def loaded_entry(
         expiry=_expiry_after(dataflow, before, intent, withheld, now),
         withheld=dict(withheld) if withheld else None,
         total_withheld=(before.total_withheld if before else 0) + sum((withheld or {}).values()),
+        checked=counts.rows if counts else 0,
+        rejected=counts.rejected if counts else 0,
+        failed_rules=dict(counts.failed) if counts else None,
         total_rows=rows + commit.rows - (commit.removed or 0),
         loaded_rows=(before.loaded_rows if before else 0) + commit.rows,
         total_files=max(0, files + new_files),

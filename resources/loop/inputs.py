@@ -27,9 +27,11 @@ class InputTables:
 
     Attributes:
         tables: the tables, by their names in the definition.
+        key: the key of the definition that names them.
     """
 
     tables: Mapping[str, Table] = field(default_factory=dict)
+    key: str = "inputs"
 
     def newest_versions(self) -> dict[str, Version]:
         """Return the newest version of each table. Starts no Spark.
@@ -37,7 +39,7 @@ class InputTables:
         Raises:
             SourceError: code ``source_missing`` if a table does not exist; or its log cannot be listed.
         """
-        return {name: _newest_version(name, table) for name, table in self.tables.items()}
+        return {name: self._newest_version(name, table) for name, table in self.tables.items()}
 
     def read(self, spark: SparkSession, versions: Mapping[str, Version]) -> dict[str, DataFrame]:
         """Return all rows of each table at its version."""
@@ -53,13 +55,12 @@ class InputTables:
         for name, version in versions.items():
             if why := unreadable_version(spark, self.tables[name], version, error):
                 return BadPart(
-                    f"inputs.{name}: {why}", part=f"inputs.{name}", why=why, code=UNREADABLE_VERSION
+                    f"{self.key}.{name}: {why}", part=f"{self.key}.{name}", why=why, code=UNREADABLE_VERSION
                 )
         return None
 
-
-def _newest_version(name: str, table: Table) -> Version:
-    try:
-        return table.contents.newest_version()
-    except SourceError as error:
-        raise type(error)(f"inputs.{name}: {error.message}", code=error.code) from error
+    def _newest_version(self, name: str, table: Table) -> Version:
+        try:
+            return table.contents.newest_version()
+        except SourceError as error:
+            raise type(error)(f"{self.key}.{name}: {error.message}", code=error.code) from error

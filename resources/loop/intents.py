@@ -20,6 +20,7 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import definition_of
 from resources.loop.lease import keep_lease
+from resources.loop.row_rules import rules_for_intent
 from resources.loop.watermark_guard import check_rises
 from resources.outcome import Step
 from resources.tables.contract.commits import TableHead, Version
@@ -87,6 +88,7 @@ def draft_intent(
         run_id=run.run_id,
         time=utc_now(),
         table_version=head.version,
+        rules=rules_for_intent(run),
     )
 
 

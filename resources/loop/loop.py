@@ -30,7 +30,7 @@ from resources.loop.appending import follow_up
 from resources.loop.bad_parts import SHOWN, SKIPPED, BadPartPolicy
 from resources.loop.context import RunContext
 from resources.loop.definition_guard import check_definition, check_intent
-from resources.loop.deleting import finish_delete
+from resources.loop.ending import finish_apart
 from resources.loop.giving_up import close_intent, drop_decision
 from resources.loop.holder_wait import HolderPolicy, abandoned_intent
 from resources.loop.interruption_retries import retry_interruptions
@@ -138,7 +138,7 @@ class _RunExecution(Generic[SliceT]):
             self._compact()
         warnings = [*run.kind.reading.warnings, *run.set_aside.warnings, *run.withheld.warnings]
         outcome.warnings.extend(warning for warning in warnings if warning not in outcome.warnings)
-        outcome.warnings.extend(filter(None, [run.rescued.warning]))
+        outcome.warnings.extend(filter(None, [run.rescued.warning, *run.rule_counts.warnings(run.dataflow)]))
         outcome.seconds = time.monotonic() - started
         outcome.repeated = repeated_warnings(run.log, run.name, outcome.plan.warnings if outcome.plan else ())
         # Late files that are loaded say nothing of what is above the watermark.
@@ -176,8 +176,8 @@ class _RunExecution(Generic[SliceT]):
         if intent.is_decision:
             self._outcome.newest = drop_decision(self._run, entry, intent)
             return
-        if intent.predicate is not None:
-            self._outcome.newest = finish_delete(self._run, entry, intent)
+        if intent.writes_apart:
+            self._outcome.newest = finish_apart(self._run, entry, intent)
             return
         if intent.why == "promote" or (intent.why == "replay" and not self._skips_loaded_chunk):
             # No run does their work: the same command takes the next number, if this one did not come to it.

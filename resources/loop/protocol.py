@@ -24,6 +24,7 @@ from resources.loop.giving_up import give_up
 from resources.loop.intents import draft_intent, holding, put_intent
 from resources.loop.interruption_retries import retry_interruptions
 from resources.loop.key_guard import check_keys
+from resources.loop.row_rules import counts_of
 from resources.loop.slice_rows import observe_again
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
@@ -186,7 +187,9 @@ def _store_stats(
     stats = dict(read_stats())
     (observed_rows,) = stats.pop(ROWS, (None,))
     withheld = sum((run.withheld.of_slice(intent.number) or {}).values())
-    if observed_rows not in (None, tagged.rows + withheld) and run.dataflow.target.only_adds:
+    counts = counts_of(run, intent)
+    rejected = counts.rejected if counts else 0
+    if observed_rows not in (None, tagged.rows + withheld + rejected) and run.dataflow.target.only_adds:
         return {}
     if stats and isinstance(run.kind.writing, KeepsStats):
         rows = run.kind.writing.stats_to_rows(stats)

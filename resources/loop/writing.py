@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import (
     BadPart,
+    RejectedRowsChanged,
     RowsRefused,
+    RulesBroken,
+    RuleUnfit,
     SchemaEvolved,
     StrandlineError,
     TargetError,
@@ -43,6 +46,7 @@ from resources.loop.missing_keys import (
 )
 from resources.loop.optional_columns import optional_columns
 from resources.loop.retention import check_rules
+from resources.loop.row_rules import check_row_rules, checked_rows, count_warned
 from resources.loop.side_tables import write_side_tables
 from resources.loop.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
 from resources.loop.tombstones import bury_deleted
@@ -80,6 +84,7 @@ def analysed_rows(run: RunContext[SliceT], entry: Entry | None, intent: Intent, 
             # On Spark Connect nothing is looked at before it is asked for.
             refuse_types(run.dataflow, intent.number, rows.schema.jsonValue())
         check_rules(run, rows, entry, optional_columns(run, intent, slice_, rows))
+        check_row_rules(run, rows)
         if run.dataflow.target.removes_missing and not is_superseded(run, entry, slice_):
             rows = check_missing_keys(run, intent, rows, run.kind.writing.load(slice_, rows))
     except StrandlineError:
@@ -188,12 +193,14 @@ def _write_once(
         rows, stats = kept_rows(run, rows, entry, intent, slice_)
         rescues = run.dataflow.target.schema_mode == "rescue"
         rows, count_rescued = run.rescued.observe(rows) if rescues else (rows, lambda: None)
+        rows = rows if superseded else checked_rows(run, intent, slice_, rows, load)
         # Behind the observation, which counts what was read.
         rows = _rows_to_write(run, intent, None if superseded else slice_, rows, planned, load)
         _target(run, entry, intent, load).write(rows, load, tag, intent.watermark, base=intent.table_version)
         count_rescued()
         run.withheld.count(intent.number)
-    except (BadPart, SchemaEvolved) as why:
+        count_warned(run, intent)
+    except (BadPart, SchemaEvolved, RulesBroken, RuleUnfit, RejectedRowsChanged) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
         return _give_up(run, entry, intent, why)
     except Exception as error:

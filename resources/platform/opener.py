@@ -284,6 +284,7 @@ class Opener(Stores):
             deletes_of=live.name if live else None,
             live_table=self.table(live) if live else None,
             events=self._run_events(dataflow, run_id, job_id),
+            references=self.references(dataflow),
         )
         return Loop(context, HolderPolicy(**patience), retention or self.history)
 

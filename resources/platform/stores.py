@@ -16,7 +16,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, SourceError
 from partitions.lineage import Lineage
 from partitions.readings import dataflows_by_source
-from partitions.table_names import TOMBSTONES, bad_records_table, side_tables
+from partitions.rules.definition import referenced_tables
+from partitions.table_names import REJECTED, TOMBSTONES, bad_records_table, side_tables
 from resources.connections.places import Place
 from resources.connections.postgres import Database
 from resources.connections.source_connection import SourceConnection
@@ -191,7 +192,7 @@ class Stores:
                 dataflow.target.format,
                 self.lake.child(name),
                 partition_by,
-                "merge" if short == TOMBSTONES else "strict",  # the keys of the definition may change
+                "merge" if short in (TOMBSTONES, REJECTED) else "strict",  # keys and columns may change
             )
             for short, (name, partition_by) in side_tables(dataflow).items()
         }
@@ -201,6 +202,11 @@ class Stores:
         return InputTables(
             {name: find_table(self.lake.child(table)) for name, table in dataflow.inputs.items()}
         )
+
+    def references(self, dataflow: Dataflow) -> InputTables:
+        """Return the tables that the dataflow's rules refer to, by name."""
+        names = referenced_tables(dataflow.rules)
+        return InputTables({name: find_table(self.lake.child(name)) for name in names}, "rules")
 
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         """Return an engine whose sessions reach the dataflow's source and table."""
@@ -231,7 +237,10 @@ class Stores:
 
     def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
         """Return the packages that Spark needs for the dataflow's files, its table, and its input tables."""
-        read = [self.lake.child(table) for table in dataflow.inputs.values()]
+        read = [
+            self.lake.child(table)
+            for table in (*dataflow.inputs.values(), *referenced_tables(dataflow.rules))
+        ]
         for reading in dataflows_by_source(dataflow):
             if reading.source.lake_table is not None:
                 place = self.source_of(reading)

@@ -40,7 +40,7 @@ def move_tables(lake: Place, dataflow: Dataflow, table: str) -> None:
         _check_free(lake.child(old), lake.child(new))
     for old, new in names.items():
         move_folder(lake, old, new)
-    for name in (table, *(f"{table}__{short}" for short in side_tables(dataflow))):
+    for name in (table, *(names[side] for side, _ in side_tables(dataflow).values())):
         moved = open_table(dataflow.target.format, lake.child(name))
         if isinstance(moved, CanRelocate):
             moved.relocate()

@@ -99,6 +99,9 @@ class Entry(StoredRecord):
         withheld: number of rows of the slice that were not written because of a delete in force, by the
         number of the delete's entry, 0 for the retention; None if there are none, or nobody has counted them.
         total_withheld: such rows of this and all earlier entries.
+        checked: number of rows of the slice that were compared with rules.
+        rejected: number of them that went into the table of rejected rows instead.
+        failed_rules: number of them that failed each rule, by its name; None without rules.
         inputs: versions of the tables that were read beside the dataflow's own rows, by the names in the
         definition.
         since: sentinel JSON text of the state where a filtered cold start began.
@@ -163,6 +166,9 @@ class Entry(StoredRecord):
     expiry: str | None = None
     withheld: dict[int, int] | None = None
     total_withheld: int = 0
+    checked: int = 0
+    rejected: int = 0
+    failed_rules: dict[str, int] | None = None
     inputs: dict[str, int | str] | None = None
     since: str | None = None
     era: int = 0
@@ -199,17 +205,20 @@ class Entry(StoredRecord):
         if short:
             bounds["watermark"] = encode(shorten_watermark(self.kind, self.state()))
         withheld = {"withheld": {str(number): rows for number, rows in (self.withheld or {}).items()}}
-        return {name: {**bounds, **withheld}.get(name, getattr(self, name)) for name in _PUBLIC}
+        by_rule = {"failed_rules": self.failed_rules or {}}
+        return {name: {**bounds, **withheld, **by_rule}.get(name, getattr(self, name)) for name in _PUBLIC}
 
 
 _PUBLIC = (
     "number", "watermark", "lower", "upper", "why", "reason", "run_id", "job_id", "rows", "files", "quarantined", "work_units", "failed_units", "total_rows",
-    "total_files", "predicate", "deleted", "withheld", "total_withheld", "inputs", "committed_by", "time", "schema_version", "fingerprint", "kind",
+    "total_files", "predicate", "deleted", "withheld", "total_withheld", "checked", "rejected",
+    "failed_rules", "inputs", "committed_by", "time", "schema_version", "fingerprint", "kind",
 )  # fmt: skip
 
 _OF_ONE_ENTRY: dict[str, Any] = {
     "lower": None, "upper": None, "reason": None, "run_id": None, "job_id": None, "rows": 0, "files": 0, "quarantined": 0,
     "work_units": 0, "failed_units": 0, "file_list": None, "inputs": None, "committed_by": None, "predicate": None, "deleted": 0, "withheld": None,
+    "checked": 0, "rejected": 0, "failed_rules": None,
 }  # fmt: skip
 """Fields of one entry alone; all others stay until an entry changes them."""
 
@@ -263,6 +272,8 @@ class Intent(StoredRecord):
         first_loads: for a slice that reads files again: how many it adds to the loaded ones, below 0 if it
         deletes the rows of more missing files; None for any other slice.
         reason: the operator's reason to promote, or the replay's; None for any other slice.
+        rules: the rules of rows that its slice meets, and the versions of the tables that they refer to.
+        released: the rule whose rejected rows are loaded, and the version of their table; else None.
     """
 
     id: str
@@ -297,6 +308,8 @@ class Intent(StoredRecord):
     run_id: str | None = None
     time: str
     table_version: int | str | None = None
+    rules: dict[str, Any] | None = None
+    released: dict[str, Any] | None = None
 
     def for_entry(self) -> dict[str, Any]:
         """Return the fields that the slice's entry takes over unchanged."""
@@ -305,7 +318,12 @@ class Intent(StoredRecord):
     @property
     def is_decision(self) -> bool:
         """Whether the intent is a decision's, under which no table is written."""
-        return not self.file_list and self.predicate is None
+        return not self.file_list and not self.writes_apart
+
+    @property
+    def writes_apart(self) -> bool:
+        """Whether it deletes rows or releases rejected ones: no plan has its work."""
+        return self.predicate is not None or self.released is not None
 
     @property
     def loads_slice(self) -> bool:

@@ -53,6 +53,10 @@ SEEN_WORK_UNITS = ListKind("observed", 1, ("start", "unit", "rows", "digest"))
 """The observations of work units by a write."""
 
 
+RULE_COUNTS = ListKind("rules", 1, ("rule", "rows"))
+"""The rows of a slice that failed each rule; the head has ``rows``, ``rejected`` and ``digest`` of the rejected rows."""
+
+
 @dataclass(frozen=True)
 class StoredList:
     """A list as it is stored.

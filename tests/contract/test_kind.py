@@ -16,12 +16,13 @@ from partitions.request import LateOnly
 from partitions.sentinels import serialise
 from resources.kinds.contract.kind import Kind
 from resources.kinds.contract.reading import SliceBase
+from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from resources.watermarks.entry import Entry, Intent
 from resources.watermarks.log import WatermarkLog
 from tests.contract.capabilities import pytest_generate_tests
 from tests.support.commits import Upstream, copying
-from tests.support.feed import NAME, Feed
+from tests.support.feed import NAME, Feed, dies_after, rows_in
 from tests.support.window_feed import LakeTable, event, watermark
 
 __all__ = ["pytest_generate_tests"]
@@ -286,3 +287,23 @@ def test_rows_of_no_slice_have_the_columns_of_any(subject: Subject) -> None:
     fixed = subject.fixed(slices[0])
     none, some = kind.reading.read(spark, None, pinned), kind.reading.read(spark, fixed, pinned)
     assert (none.dtypes, none.count()) == (some.dtypes, 0)
+
+
+def test_rows_that_fail_a_rule_are_rejected_once_however_a_run_dies(subject: Subject) -> None:
+    feed = subject.feed.define(rules=[{"name": "even", "expect": "id % 2 = 0"}])
+    with pytest.raises(KeyboardInterrupt):
+        feed.run(dies_after(Step.SET_ASIDE), now=NOW)
+    subject.load()
+    subject.put_more()
+    subject.load(NOW + timedelta(days=1))
+    rejected = rows_in(Path(f"{feed.table}_rejected"), ("id", "_rejected_by"))
+    assert {rules for _, rules in rejected} == {"even"}
+    ids = [id_ for (id_,) in feed.rows("id")]
+    assert [id_ for id_ in ids if id_ % 2] == []
+    assert [id_ for id_, _ in rejected if not id_ % 2] == []
+    expected = {"path": 5, "window": 5, "column": 9, "stream": 4, "offset": 5}
+    both = sorted([*ids, *(id_ for id_, _ in rejected)])
+    assert (len(both), len(set(both))) == (expected[feed.dataflow.kind],) * 2
+    entries = feed.entries
+    assert sum(entry.rejected for entry in entries) == len(rejected)
+    assert sum(entry.checked for entry in entries) == len(both)

@@ -66,7 +66,7 @@ def _project(block: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if block.get("watermark", {}).get("type") == "column":
         return SETTINGS, {"source": {"type": "table", "table": "bronze/orders"}} | block
     if (
-        set(block) & {"source", "sql", "target", "run_tags", "checks"}
+        set(block) & {"source", "sql", "target", "run_tags", "checks", "rules"}
         or block.get("watermark", {}).get("type") == "path"
     ):
         base = WINDOWS if block.get("source", {}).get("type") in ("jdbc", "table") else FILES

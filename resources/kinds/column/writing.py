@@ -64,6 +64,17 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
         )
         return replace(load, later=later_rows(slice_)) if again and isinstance(load, ReplaceKeys) else load
 
+    @override
+    def load_of_rejected(self) -> Load:
+        """Return the target's load; a row of a higher value stays."""
+        order = tuple(OrderByColumn(name) for name in self._definition.columns)
+        return load_for_target(self.dataflow.target, NOTHING, order)
+
+    @override
+    def own_rows(self, slice_: ColumnSlice, rows: DataFrame) -> Predicate:
+        """Return the rows of the slice's range, which a look-back or a replay reads again."""
+        return slice_.rows
+
     def _replaced(self, slice_: ColumnSlice) -> Predicate:
         """Return the rows that the slice deletes, whatever their keys."""
         if not deletes(slice_, self.dataflow.target):

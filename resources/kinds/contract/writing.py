@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, runtime_checkable
 
-from partitions.loads import Load
-from partitions.predicate import Predicate
+from partitions.loads import Append, Load
+from partitions.predicate import NOTHING, Predicate
 from partitions.sentinels import Watermark
 from resources.kinds.contract.slices import SliceContra, SliceT
 from resources.watermarks.entry import Intent
@@ -35,6 +35,17 @@ class Writing(ABC, Generic[SliceT]):
     @abstractmethod
     def load(self, slice_: SliceT, rows: DataFrame) -> Load:
         """Return how the slice's commit changes the table; ``rows`` are the rows that it writes."""
+
+    def load_of_rejected(self) -> Load | None:
+        """Return how released rows go into the table, beside what later slices have loaded; None: they cannot."""
+        return Append()
+
+    def own_rows(self, slice_: SliceT, rows: DataFrame) -> Predicate:  # noqa: ARG002 - kinds that read again use it
+        """Return the rows that an earlier load of the same parts of the source has left in a table beside.
+
+        ``rows`` have the columns. NOTHING if each part is read once.
+        """
+        return NOTHING
 
 
 @runtime_checkable

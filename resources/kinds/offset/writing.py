@@ -11,6 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.loads import Load, Replace
 from partitions.offset.past_commits import rows_of_commits
 from partitions.offset.slices import CommitRange, OffsetSlice
+from partitions.predicate import NOTHING, Predicate
 from resources.kinds.contract.writing import SteersRows, Writing
 from resources.kinds.offset.change_rows import changed_up_to, check_change_columns, load_of, steered
 
@@ -41,6 +42,18 @@ class OffsetWriting(Writing[OffsetSlice], SteersRows[OffsetSlice]):
         if slice_ is not None and isinstance(slice_.input, CommitRange) and slice_.input.later:
             rows = changed_up_to(rows, self.dataflow.target.merge_keys, slice_.last_number)
         return steered(self.dataflow, rows)
+
+    @override
+    def load_of_rejected(self) -> Load:
+        """Return the target's load."""
+        return load_of(self.dataflow)
+
+    @override
+    def own_rows(self, slice_: OffsetSlice, rows: DataFrame) -> Predicate:
+        """Return the changes of the commits that a replay of kept changes reads again."""
+        if slice_.replaces and isinstance(slice_.input, CommitRange):
+            return rows_of_commits(slice_.input.commits)
+        return NOTHING
 
     @override
     def load(self, slice_: OffsetSlice, rows: DataFrame) -> Load:

@@ -13,7 +13,7 @@ from typing_extensions import override
 from partitions.dataflow import Dataflow
 from partitions.loads import Load, OrderByPath, ReplaceKeys, Upsert, load_for_target
 from partitions.path.slices import PathSlice
-from partitions.predicate import EVERYTHING, NOTHING, Among
+from partitions.predicate import EVERYTHING, NOTHING, Among, Predicate
 from resources.kinds.contract.writing import Writing
 from resources.sources.files.paths import SOURCE_FILE
 
@@ -30,6 +30,18 @@ class PathWriting(Writing[PathSlice]):
     """
 
     dataflow: Dataflow
+
+    @override
+    def load_of_rejected(self) -> Load:
+        """Return the target's load; the row of a later file stays."""
+        return load_for_target(self.dataflow.target, NOTHING, (OrderByPath(SOURCE_FILE),))
+
+    @override
+    def own_rows(self, slice_: PathSlice, rows: DataFrame) -> Predicate:
+        """Return the rows of files that the slice reads again."""
+        if SOURCE_FILE not in rows.columns or not (slice_.replaces or slice_.why == "replay"):
+            return NOTHING
+        return Among(SOURCE_FILE, (*(file.path for file in slice_.all_files), *slice_.gone_paths))
 
     @override
     def load(self, slice_: PathSlice, rows: DataFrame) -> Load:

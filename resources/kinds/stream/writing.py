@@ -51,6 +51,10 @@ class StreamWriting(Writing[EpochSlice], WritesSideTables[EpochSlice], KeepsWait
         """Return an append: a stream only adds rows."""
         return Append()
 
+    @override
+    def load_of_rejected(self) -> None:
+        """Return None: the rows of the table leave in the order of their event time."""
+
     def side_rows(self, spark: SparkSession, slice_: EpochSlice, pinned: str) -> Sequence[SideRows]:
         """Return the waiting, carried, late and quarantined rows of an epoch.
 

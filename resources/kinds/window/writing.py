@@ -61,6 +61,20 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats, 
         load = load_for_target(self.dataflow.target, self._replaced(slice_, rows), order, guard)
         return ReplaceAll() if load == Replace(EVERYTHING) else load
 
+    @override
+    def load_of_rejected(self) -> Load:
+        """Return the target's load; a row of a later time stays."""
+        return load_for_target(self.dataflow.target, NOTHING, self._order)
+
+    @override
+    def own_rows(self, slice_: WindowSlice, rows: DataFrame) -> Predicate:
+        """Return the rows of the slice's windows; all rows if the windows are all that the table has."""
+        if not slice_.works:
+            return NOTHING
+        if self.dataflow.target.load == "overwrite":
+            return EVERYTHING
+        return self.window_columns.where(slice_.works, rows, slice_.old)
+
     def _replaced(self, slice_: WindowSlice, rows: DataFrame) -> Predicate:
         """Return the rows that the slice deletes, whatever their keys."""
         target = self.dataflow.target

@@ -11,6 +11,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from resources.replay.isolated.refusals import dropped_while_read
 from resources.replay.isolated.standing import (
+    REJECTED_SUFFIX,
     IsolatedReplay,
     is_marked,
     names_of,
@@ -71,7 +72,9 @@ def check_unclaimed(log: WatermarkLog, dataflow: Dataflow, table: str) -> None:
 
 def has_names(log: WatermarkLog, isolated: IsolatedReplay) -> bool:
     """Return whether a replay holds the claims to its names."""
-    holders = [_holder(log, name) for name in names_of(isolated.table)]
+    # A replay of an older version has claimed no name for rejected rows.
+    names = [name for name in names_of(isolated.table) if not name.endswith(REJECTED_SUFFIX)]
+    holders = [_holder(log, name) for name in names]
     return all(holder is not None and holder.id == isolated.id for holder in holders)
 
 

@@ -40,6 +40,7 @@ from resources.loop.giving_up import give_up
 from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
 from resources.loop.optional_columns import optional_columns
+from resources.loop.rejected_rows import promote_rejected
 from resources.loop.retention import check_rules, hold_back_rows
 from resources.loop.tombstones import without_buried
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
@@ -51,6 +52,7 @@ from resources.replay.isolated.promoted_entries import entries_since, promoted_e
 from resources.replay.isolated.refusals import without_chunks
 from resources.replay.isolated.removing import remove_replay
 from resources.replay.isolated.standing import (
+    REJECTED_SUFFIX,
     IsolatedReplay,
     drop_command,
     find_replay,
@@ -164,7 +166,8 @@ def promote_replay(
         # It is finished, but may be at work still: its last chunks, if they were empty, are looked at again.
         replay_loop = platform.loop(isolated.loading_dataflow(dataflow), now, **patience)
         abandoned_intent(replay_loop.context, log.newest(isolated.log), replay_loop.holder_policy)
-        rows = _ReplayRows(find_table(platform.lake.child(isolated.table)), version)
+        rejected = find_table(platform.lake.child(f"{isolated.table}{REJECTED_SUFFIX}"))
+        rows = _ReplayRows(find_table(platform.lake.child(isolated.table)), version, rejected)
         promoted = _swap(run, isolated, rows, entry, swap, reason)
     remove_replay(platform, dataflow, isolated, observer)
     return Promoted(promoted, isolated)
@@ -179,10 +182,12 @@ class _ReplayRows:
     Attributes:
         table: the isolated table.
         version: its version; None if no chunk had rows, in which case there may be no table.
+        rejected: the table of its rejected rows, which need not exist.
     """
 
     table: Table
     version: Version | None
+    rejected: Table
 
     def read(self, run: RunContext[Any], where: Predicate = EVERYTHING) -> DataFrame:
         """Return the rows; without a version, no rows with the live table's columns."""
@@ -279,6 +284,7 @@ def _write(run: RunContext[Any], rows: _ReplayRows, intent: Intent, entry: Entry
     new_rows = hold_back_rows(
         run, new_rows, entry, optional_columns(run, intent, None, new_rows), intent.number
     )
+    promote_rejected(run, intent, rows.rejected, where)
     run.table.write(new_rows, Replace(where), tag, intent.watermark, base=intent.table_version)
     run.withheld.count(intent.number)
 

@@ -33,7 +33,7 @@ from resources.replay.isolated.definition import check_same_definition, definiti
 from resources.replay.isolated.promoted_entries import promoted_entry
 from resources.replay.isolated.refusals import dropped_while_read, table_changed
 from resources.replay.isolated.standing import (
-    BAD_RECORDS_SUFFIX,
+    SUFFIXES,
     IsolatedReplay,
     drop_command,
     is_marked,
@@ -218,7 +218,8 @@ def _check_name(platform: Opener, dataflow: Dataflow, table: str) -> None:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: --into: expected <layer>/<name> in the lake, letters, digits and underscores, at most {_MAX_NAME_LENGTH} each, found {table!r}"
         )
-    if {*names_of(table), table.removesuffix(BAD_RECORDS_SUFFIX)} & platform.lineage.tables:
+    owners = {table.removesuffix(suffix) for suffix in SUFFIXES}
+    if {*names_of(table), *owners} & platform.lineage.tables:
         raise ConfigurationError(
             f"dataflow {dataflow.name}: --into: expected a table that no dataflow loads or reads, found {table}"
         )

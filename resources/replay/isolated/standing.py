@@ -27,8 +27,9 @@ MARKS = "marks"
 
 Milestone = Literal["complete", "promoting", "dropping"]
 
-BAD_RECORDS_SUFFIX = "_bad_records"
-"""After the name of a table: that of records that do not parse."""
+BAD_RECORDS_SUFFIX, REJECTED_SUFFIX = "_bad_records", "_rejected"
+SUFFIXES = (BAD_RECORDS_SUFFIX, REJECTED_SUFFIX)
+"""After the name of a table: those of records that do not parse, and of rows that failed a rule."""
 
 _MAX_OBJECTS = 1000
 
@@ -129,9 +130,9 @@ class IsolatedReplay(StoredRecord):
         return dataflow.model_copy(update={"name": self.log, "target": target})
 
 
-def names_of(table: str) -> tuple[str, str]:
-    """Return the tables of a replay: the table itself, and the one for its bad records."""
-    return table, f"{table}{BAD_RECORDS_SUFFIX}"
+def names_of(table: str) -> tuple[str, ...]:
+    """Return the tables of a replay: the table itself, and those for its bad records and rejected rows."""
+    return table, *(f"{table}{suffix}" for suffix in SUFFIXES)
 
 
 def put_replay(log: WatermarkLog, isolated: IsolatedReplay) -> IsolatedReplay:

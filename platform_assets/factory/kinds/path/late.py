@@ -83,7 +83,7 @@ def late_job(
     return JobOfOneCheck.of(
         names.job("late"),
         step,
-        check_names(dataflow.watermark, dataflow.operators),
+        check_names(dataflow.watermark, dataflow.operators, dataflow.rules),
         tags={**dataflow.run_tags, **names.run_tags},
         description=f"Makes one step of the search for late files of {dataflow.name}; late_files: {dataflow.late_files}.",
         executor=in_process_executor,

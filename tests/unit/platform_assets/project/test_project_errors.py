@@ -35,7 +35,7 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, run_after_upstream, run_tags, schedule,"
+            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, rules, run_after_upstream, run_tags, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark"
         ),
         "late_files",
@@ -61,7 +61,7 @@ FLOW = [
         GOOD + "schema_mode: merge\n",
         (3, "schema_mode", "an unknown key"),
         (
-            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, run_after_upstream, run_tags, schedule,"
+            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, rules, run_after_upstream, run_tags, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark; schema_mode belongs in target"
         ),
         None,

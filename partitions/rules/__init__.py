@@ -1,0 +1,4 @@
+"""Rules of rows: what a row must meet, and what becomes of rows that do not.
+
+See docs/how-to/rules-for-rows.md.
+"""
