@@ -49,7 +49,7 @@ class Lineage:
 
     def __init__(self, flows: Iterable[TableMaker] = ()) -> None:
         """Index what the dataflows read and write."""
-        flows_by_name = {flow.name: flow for flow in flows}
+        flows_by_name = self._flows = {flow.name: flow for flow in flows}
         self._beside = {
             table: asset for flow in flows_by_name.values() for asset, table in flow.tables_beside.items()
         }
@@ -111,8 +111,12 @@ class Lineage:
         return {table: tuple(maker.name for maker in self.makers(table)) for table in tables}
 
     def readers_of(self, table: str) -> tuple[str, ...]:
+        """Return the names of the dataflows that read a table, whether or not a dataflow makes it."""
+        return tuple(reader.name for reader in self.readers(table))
+
+    def readers(self, table: str) -> tuple[TableMaker, ...]:
         """Return the dataflows that read a table, whether or not a dataflow makes it."""
-        return tuple(name for name, tables in self._read.items() if table in tables)
+        return tuple(self._flows[name] for name, tables in self._read.items() if table in tables)
 
     def upstream_dataflows(self, name: str) -> tuple[str, ...]:
         """Return the dataflows whose tables a dataflow reads, without duplicates."""

@@ -73,6 +73,11 @@ class WatermarkDefinition(Model):
     type: str
     max_slices: Annotated[int, Field(ge=1, strict=True)] = 100
 
+    @property
+    def needs_commits(self) -> bool:
+        """Whether it needs each commit behind its position in the log of the table that it reads."""
+        return self.reads_versions
+
     @classmethod
     def kind(cls) -> str:
         """Return the value of ``type``."""

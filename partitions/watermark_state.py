@@ -16,11 +16,13 @@ class ReadVersion(NamedTuple):
         version: number of the last commit that was read.
         id: identity of that commit; None: unknown.
         in_first_read: whether files of that version itself are left to read.
+        table: id of the table; None: unknown.
     """
 
     version: int
     id: str | None
     in_first_read: bool = False
+    table: str | None = None
 
 
 class WatermarkState(ABC):

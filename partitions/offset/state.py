@@ -48,8 +48,9 @@ class OffsetState(WatermarkState):
         accepted: the last commit up to which an operator has accepted to pass over changes; None: there is
             none.
         unreadable: the commits behind the position that an operator has accepted never to read.
-        number: the number that rows of the last commit have as ``_commit_version``; None: its version. It
-            differs after a rollback of an Iceberg table, which has no number of its own.
+        number: the number that rows of the last commit have as ``_commit_version``; None: all rows have the
+            versions of their commits. They differ after a rollback of an Iceberg table, which has no number of
+            its own.
     """
 
     position: LogPosition | None = None
@@ -97,7 +98,8 @@ class OffsetState(WatermarkState):
         position = state.position
         if position is None:
             return None
-        return ReadVersion(position.version, position.id, in_first_read=state.snapshot is not None)
+        in_first_read = state.snapshot is not None
+        return ReadVersion(position.version, position.id, in_first_read=in_first_read, table=position.table)
 
     def _is_sound(self) -> bool:
         counts = [] if self.snapshot is None else [self.snapshot.files_done, self.snapshot.files]
@@ -171,13 +173,26 @@ class OffsetState(WatermarkState):
         """
         numbers = (position.version, self.last_number if number is None else number)
         highest = max(value for value in numbers if value is not None)
+        has_other_numbers = self.position is not None and self.number is not None
         return OffsetState(
             position,
             None,
             None if self.accepted in passed else self.accepted,
             tuple(commit for commit in self.unreadable if commit not in passed),
-            None if highest == position.version else highest,
+            highest if has_other_numbers or highest != position.version else None,
         )
+
+    def continued(self, before: OffsetState) -> OffsetState:
+        """Return the state with the numbers of rows that were loaded before: later ones lie above them.
+
+        Args:
+            before: the state that it takes the place of.
+        """
+        if self.position is None or before.last_number is None:
+            return self
+        own = self.position.version if self.number is None else self.number
+        has_other_numbers = before.number is not None or before.last_number > own
+        return replace(self, number=max(before.last_number, own)) if has_other_numbers else self
 
     def in_snapshot(
         self, position: LogPosition, progress: SnapshotProgress, number: int | None = None

@@ -295,6 +295,11 @@ class WindowWatermark(ZonedWatermark):
         return self.refresh == "changed"
 
     @property
+    def needs_commits(self) -> bool:
+        """Return whether it needs the commits that tell which windows have changed."""
+        return self.refreshes
+
+    @property
     def reads_parts(self) -> bool:
         """Return whether a run may read a part of a window: its rest, or the end of it within the grace."""
         if self.time_entry is None or self.follows or self.rereads_whole:

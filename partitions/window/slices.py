@@ -121,6 +121,17 @@ class WindowSlice:
             if work.reason == "forced":
                 yield WindowSpan(work.unit, work.start, work.end, work.grid, reread_whole=True)
 
+    def is_superseded(self, highest: int | None) -> bool:
+        """Return whether a window that ends later is loaded.
+
+        Of a complete source this slice then changes nothing.
+
+        Args:
+            highest: the highest end of all loaded windows, epoch milliseconds; None: none is loaded.
+        """
+        ends = [work.end for work in self.works if work.end is not None]
+        return highest is not None and bool(ends) and max(ends) < highest
+
     def describe(self) -> list[dict[str, Any]]:
         """Return the JSON form of the work units in a plan."""
         return [work.describe(self.zone) for work in self.works]

@@ -129,7 +129,7 @@ class WindowState(WatermarkState):
     def read_version(watermark: Mapping[str, Any], /) -> ReadVersion | None:
         """Return the position up to which changes of the table that is read are taken into account."""
         position = WindowState.of(watermark).position
-        return None if position is None else ReadVersion(position.version, position.id)
+        return None if position is None else ReadVersion(position.version, position.id, table=position.table)
 
     @property
     def position(self) -> LogPosition | None:

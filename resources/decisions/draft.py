@@ -16,7 +16,7 @@ from partitions.watermark import is_empty
 from resources.loop.definition_guard import check_definition
 from resources.loop.entries import hash_lost_files, table_fields
 from resources.loop.loop import clock
-from resources.loop.table_guard import expired_tags_error
+from resources.loop.table_guard import check_can_be_taken
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.commits import TableCommit, TableHead
@@ -99,7 +99,7 @@ def draft_entry(
     Raises:
         ConfigurationError: there is no reason; code ``other_format``: the table's place holds a table of
             another format.
-        NeedsDecision: code ``tags_expire``.
+        NeedsDecision: code ``tags_expire``; code ``commit_column_missing``.
     """
     check_reason(dataflow.name, reason)
     app_id = changes.get("app_id") or app_id_of(platform, dataflow, last)
@@ -107,8 +107,8 @@ def draft_entry(
     tip = table.tip(app_id)
     if tip.newest is None:
         refuse_other_formats(dataflow.target.format, table.place)
-    if tip.tags_expire:
-        raise expired_tags_error(dataflow, tip)
+    is_emptied = changes.get("replace_table", last is not None and last.replace_table)
+    check_can_be_taken(dataflow, tip, needs_commit_column=takes_table and not is_emptied)
     fields: dict[str, Any] = {
         "kind": dataflow.kind,
         "app_id": app_id or new_id(),

@@ -241,7 +241,10 @@ def _reason_to_wait_for_readers(platform: Opener, dataflow: Dataflow, table: Tab
     """Return which dataflow has not read commits whose files a vacuum may delete; None if none has to."""
     now = datetime.now(UTC)
     keep_for = dataflow.maintenance.keep_for_downstream if dataflow.maintenance else KEEP_FOR_DOWNSTREAM
-    for reader in platform.lineage.readers_of(dataflow.table):
+    for flow in platform.lineage.readers(dataflow.table):
+        if isinstance(flow, Dataflow) and not flow.watermark.needs_commits:
+            continue  # its state may still have the position up to which it has followed them
+        reader = flow.name
         entry = platform.log.newest(reader)
         position = read_version(entry.kind, entry.state()) if entry is not None else None
         since = _unread_since(table, position) if position is not None else None
@@ -257,12 +260,15 @@ def _reason_to_wait_for_readers(platform: Opener, dataflow: Dataflow, table: Tab
 def _unread_since(table: Table, position: ReadVersion) -> datetime | None:
     """Return when the oldest commit behind a position was made; None if nothing tells it.
 
-    Files of a first read that is not done are those of its version.
+    Files of a first read that is not done are those of its version. A position of another table, beside which
+    a reader has this one as an input, tells nothing.
     """
     if not isinstance(table, TellsCommits):
         return None
     read = ReadPosition(position.version, position.id)
     with suppress(StrandlineError):  # what the reader will say is no reason to keep more
+        if position.table not in (None, table.commits.newest()[0]):
+            return None
         if position.in_first_read:
             return table.commits.time_of(read)
         times = [commit.time for commit in table.commits.since(read).commits if commit.files]

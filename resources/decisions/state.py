@@ -42,7 +42,7 @@ from resources.decisions.returning_rows import returning_rows
 from resources.decisions.taken_over import draft_of_set
 from resources.kinds.contract.decisions import (
     AcceptsSource,
-    ChecksSet,
+    ContinuesSet,
     KnowsFiles,
     NeverGoesBack,
     OtherNames,
@@ -302,8 +302,8 @@ def set_watermark(reason: str, text: str) -> DraftBuilder:
         rules = platform.rules(dataflow)
         watermark = rules.parse_watermark(text)
         check_definition(dataflow, last, platform.log)
-        if isinstance(rules, ChecksSet) and last is not None:
-            rules.check_set(watermark, last)
+        if isinstance(rules, ContinuesSet) and last is not None:
+            watermark = rules.continued_set(watermark, last)
         rewinds = not isinstance(rules, NeverGoesBack)  # else taken_over says what leads on
         if (
             rewinds

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
+from partitions.target import COMMIT_COLUMN
 from resources.tables.contract.commits import TableHead, Writer
 from resources.watermarks.entry import Entry
 
@@ -168,6 +169,17 @@ class TableErrors:
             f"table {self._table} has the property {head.tags_expire}, which makes it forget the tags "
             "that prevent double writes. Remove the property",
             (f"ALTER TABLE {self._table} UNSET TBLPROPERTIES ('{head.tags_expire}')",),
+        )
+
+    def commit_column_missing(self) -> NeedsDecision:
+        """Return the error for a table whose rows cannot tell their commit."""
+        return self._needs_decision(
+            "commit_column_missing",
+            f"table {self._table}: expected the column {COMMIT_COLUMN}, by which each row tells its commit, found none: "
+            "another writer created the table, or dropped the column. Without it a run could load rows twice. "
+            "Nothing was loaded. Run `state reset --replace`, which deletes all rows and loads the source with the "
+            "column; or use another target.table",
+            (self._replace,),
         )
 
     def _or_load_into(self, why: str) -> str:

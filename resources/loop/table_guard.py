@@ -44,13 +44,16 @@ def check_table(
             ``table_behind`` and ``table_replaced``: the table lacks the recorded commit or its rows, or
             was created since; ``foreign_tag``: another writer wrote under this dataflow's tag;
             ``tags_expire``: the table expires tags; ``foreign_files``: files lie in its folder that no
-            commit has added; ``other_writer``: its last commit names another state; ``table_moved``.
+            commit has added; ``other_writer``: its last commit names another state; ``table_moved``;
+            ``commit_column_missing``: its rows cannot tell their commit.
         ConfigurationError: ``other_format``: the table's place holds a table of another format.
     """
     errors = TableErrors(dataflow, entry)
     if entry is None or entry.table is None:
         head = table.head(known_commit(entry, intent), intent.app_id if intent else None)
         _check_writer(head, own_state, errors)
+        if head.lacks_commit_column and entry is None:  # nothing can be adopted
+            raise errors.commit_column_missing()
         if head.newest is not None and not _ends_intent(head, intent) and table.contents.has_data():
             raise errors.state_lost(head, find_other_writer(table, own_state))
         _check_foreign(dataflow, entry, head, table, errors)
@@ -65,6 +68,8 @@ def check_table(
         refuse_other_formats(dataflow.target.format, table.place)
     if head.tags_expire:
         raise errors.tags_expire(head)
+    if head.lacks_commit_column and not (entry is not None and entry.replace_table):
+        raise errors.commit_column_missing()
     return head
 
 
@@ -79,9 +84,23 @@ def known_commit(entry: Entry | None, intent: Intent | None) -> TableCommit | No
     return None if entry is None or entry.table is None else recorded_commit(entry)
 
 
-def expired_tags_error(dataflow: Dataflow, head: TableHead) -> NeedsDecision:
-    """Return the error for a table with a property that makes tags expire."""
-    return TableErrors(dataflow, None).tags_expire(head)
+def check_can_be_taken(dataflow: Dataflow, head: TableHead, *, needs_commit_column: bool) -> None:
+    """Raise if the table of a decision cannot tell which commits it has.
+
+    Args:
+        dataflow: the definition.
+        head: the table's head.
+        needs_commit_column: whether the decision takes the rows as they are; a load that replaces all of them
+            brings the column.
+
+    Raises:
+        NeedsDecision: ``tags_expire``; ``commit_column_missing``.
+    """
+    errors = TableErrors(dataflow, None)
+    if head.tags_expire:
+        raise errors.tags_expire(head)
+    if head.lacks_commit_column and needs_commit_column:
+        raise errors.commit_column_missing()
 
 
 def _check_writer(head: TableHead, own_state: OwnState | None, errors: TableErrors) -> None:

@@ -42,7 +42,6 @@ from resources.loop.missing_keys import (
     is_superseded,
     load_of_whole,
     with_missing_keys,
-    without_rows,
 )
 from resources.loop.optional_columns import optional_columns
 from resources.loop.retention import check_rules
@@ -55,6 +54,7 @@ from resources.loop.write_failures import failed_step, find_bad_part, is_refused
 from resources.outcome import NotCommitted, Step
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.failures import root_cause
+from resources.spark.frames import without_rows
 from resources.tables.contract.commits import Tag
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.contract.table import Table
@@ -181,6 +181,7 @@ def _write_once(
         writer=run.writer,
     )
     load: Load = Append()
+    is_analysed = rows is not None
     try:
         rows = slice_rows(run, entry, intent, slice_) if rows is None else rows
         set_records_aside(run, intent, slice_)
@@ -195,7 +196,8 @@ def _write_once(
         rows, count_rescued = run.rescued.observe(rows) if rescues else (rows, lambda: None)
         rows = rows if superseded else checked_rows(run, intent, slice_, rows, load)
         # Behind the observation, which counts what was read.
-        rows = _rows_to_write(run, intent, None if superseded else slice_, rows, planned, load)
+        whole = None if superseded else slice_
+        rows = _rows_to_write(run, intent, whole, rows, planned, load, is_checked=is_analysed)
         _target(run, entry, intent, load).write(rows, load, tag, intent.watermark, base=intent.table_version)
         count_rescued()
         run.withheld.count(intent.number)
@@ -259,6 +261,8 @@ def _rows_to_write(
     rows: DataFrame,
     planned: Load,
     load: Load,
+    *,
+    is_checked: bool,
 ) -> DataFrame:
     """Return the rows that a slice's load takes, with the marks of those that delete their key.
 
@@ -269,13 +273,14 @@ def _rows_to_write(
         rows: all of the slice's.
         planned: the load of the definition.
         load: the load that is carried out, which may empty the table first.
+        is_checked: whether a check before the intent has counted the keys that the rows lack.
     """
     if not isinstance(planned, ByKeys):
         # A slice that records failures alone adds no rows by keys. Elsewhere nothing is dropped: Spark would be asked for the columns again.
         return rows.drop(DELETES_COLUMN, ABSENT_COLUMN) if run.dataflow.target.merges else rows
     latest = latest_by_key(marked_deletes(run.dataflow, rows), planned)
     if whole is not None:
-        latest = with_missing_keys(run, intent, whole, latest, planned)
+        latest = with_missing_keys(run, intent, whole, latest, planned, is_checked=is_checked)
     loaded_rows = _without_older_rows(run, bury_deleted(run, intent, latest, planned), load)
     return initial_rows(loaded_rows, planned) if isinstance(load, ReplaceAll) else loaded_rows
 

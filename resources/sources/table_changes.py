@@ -38,7 +38,7 @@ class ChangedTimes:
         commits: the table's commits.
         table: the table's id.
         time: the column with a row's time.
-        data_type: the type of its values; None if it is unknown.
+        types: the types of columns, as far as they are known.
         units: the names of a unit's values, with their columns.
         zone: the zone of times without one, and of days.
     """
@@ -46,9 +46,14 @@ class ChangedTimes:
     commits: TableCommits
     table: str
     time: str
-    data_type: ValueType | None
+    types: Mapping[str, ValueType]
     units: Mapping[str, str]
     zone: tzinfo
+
+    @property
+    def data_type(self) -> ValueType | None:
+        """The type of a row's time; None if it is unknown."""
+        return self.types.get(self.time)
 
     def stretches(
         self, commits: Sequence[LoggedCommit], relevant: Sequence[Interval]
@@ -74,21 +79,25 @@ class ChangedTimes:
         unknown = [commit for commit in changing if commit not in by_commit]
         files = self._files_of(unknown)
         for commit in unknown:
-            of_commit = files.get(commit.version, [])
+            of_commit = files.get(commit, [])
             bounds = [self._bounds(file) for file in of_commit]
             if not any(_meets(bound, relevant) for bound in bounds):
                 continue
             by_commit[commit] = self._keep(commit, self._stretches_of(commit, of_commit))
         return [stretch for commit in changing for stretch in by_commit.get(commit, ())]
 
-    def _files_of(self, commits: Sequence[LoggedCommit]) -> dict[int, list[ChangedFile]]:
-        files: dict[int, list[ChangedFile]] = {}
-        for file in self.commits.changed_files(commits) if commits else ():
-            files.setdefault(file.version, []).append(file)
+    def _files_of(self, commits: Sequence[LoggedCommit]) -> dict[LoggedCommit, list[ChangedFile]]:
+        """Return the files of each commit; a table that was set back may have several of one number."""
+        files: dict[LoggedCommit, list[ChangedFile]] = {}
+        for group in _with_rising_numbers(commits):
+            by_version = {commit.version: commit for commit in group}
+            for file in self.commits.changed_files(group):
+                files.setdefault(by_version[file.version], []).append(file)
         return files
 
     def _key(self, commit: LoggedCommit) -> tuple[Any, ...]:
-        columns = (self.time, self.data_type, tuple(self.units.items()), str(self.zone))
+        types = tuple(self.types.get(column) for column in (self.time, *self.units.values()))
+        columns = (self.time, tuple(self.units.items()), types, str(self.zone))
         return (self.table, commit.version, commit.id, commit.before, *columns)
 
     def _keep(
@@ -129,15 +138,28 @@ class ChangedTimes:
     def _of_values(
         self, rows: Iterable[Mapping[str, Any]], step: int, commit: str
     ) -> Iterator[ChangedStretch]:
-        by_unit: dict[str, list[Interval]] = {}
+        by_unit: dict[str | None, list[Interval]] = {}
         for row in rows:
             interval = self._interval(row[self.time], step)
             if interval is not None:
-                key = unit_key({name: row[column] for name, column in self.units.items()}, self.zone)
-                by_unit.setdefault(key, []).append(interval)
+                by_unit.setdefault(self._unit_of(row), []).append(interval)
         for key, intervals in by_unit.items():
             for start, end in union(sorted(intervals)):
                 yield ChangedStretch(key, start, end, commit)
+
+    def _unit_of(self, row: Mapping[str, Any]) -> str | None:
+        """Return the key of a row's unit; None if its values do not tell it, so that it may be any.
+
+        Spark reads some bytes as a text, and a time in the name of a folder in a zone that it does not tell.
+        """
+        values: dict[str, Any] = {}
+        for name, column in self.units.items():
+            value, data_type = row[column], self.types.get(column)
+            if isinstance(value, bytes) or (isinstance(value, str) and data_type in ("instant", "local")):
+                return None
+            is_instant = data_type == "instant" and isinstance(value, datetime)
+            values[name] = value.replace(tzinfo=UTC) if is_instant else value
+        return unit_key(values, self.zone)
 
     def _interval(self, value: Any, step: int) -> Interval | None:
         """Return the instants that a value may stand for; None for NULL, which lies in no window.
@@ -159,6 +181,16 @@ class ChangedTimes:
         midnight = datetime.combine(value + timedelta(days=1), time.min)
         ends = [milliseconds(midnight.replace(tzinfo=self.zone, fold=fold)) for fold in (0, 1)]
         return min(ends) - 1, max(ends)
+
+
+def _with_rising_numbers(commits: Sequence[LoggedCommit]) -> list[list[LoggedCommit]]:
+    groups: list[list[LoggedCommit]] = []
+    for commit in commits:
+        if groups and groups[-1][-1].version < commit.version:
+            groups[-1].append(commit)
+        else:
+            groups.append([commit])
+    return groups
 
 
 def _meets(bounds: Interval, relevant: Sequence[Interval]) -> bool:

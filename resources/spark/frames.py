@@ -26,6 +26,13 @@ def read_once(rows: DataFrame) -> DataFrame:
     return private.local_checkpoint(rows) if is_remote(rows.sparkSession) else rows.localCheckpoint()
 
 
+def without_rows(rows: DataFrame) -> DataFrame:
+    """Return no row, by a condition that Spark does not fold: an observation of the rows must complete."""
+    from pyspark.sql import functions as F
+
+    return rows.where(F.monotonically_increasing_id() < 0)
+
+
 def with_cached_columns(rows: DataFrame, columns: StructType) -> DataFrame:
     """Return rows with these columns cached, so that a Connect server is not asked for them.
 

@@ -9,8 +9,10 @@ import pytest
 import yaml
 
 from resources.outcome import Step
+from resources.spark.engine import SparkEngine
 from tests.integration.conftest import MakeFeed
 from tests.support.feed import Feed
+from tests.support.iceberg import foreign_table
 from tests.support.readings import (
     COLUMNS,
     NOW,
@@ -215,6 +217,47 @@ def test_many_commits_without_a_due_day_move_the_position(make_feed: MakeFeed) -
     outcome = load(feed)
     assert (outcome["status"], feed.watermark["read_at"]["version"]) == ("committed", 50)
     assert reasons(feed) == {}
+
+
+@pytest.mark.full
+def test_what_changes_while_refresh_is_removed_is_not_missed(make_feed: MakeFeed) -> None:
+    feed = make_feed(**days_of_readings())
+    upstream = ten_days(feed)
+    load(feed)
+    upstream.update(30, "b")
+    feed.define(watermark={"refresh": None})
+    later = ("--now", "2026-01-12T00:00:00Z")
+    upstream.append(reading(100, 10.5))
+    load(feed, *later)
+    assert reasons(feed, *later) == {}
+    upstream.update(50, "c")
+    feed.define(watermark={"refresh": "changed"})
+    assert reasons(feed, *later) == {"changed": 3}  # also the day that was loaded meanwhile
+    load(feed, *later)
+    assert (feed.rows(*COLUMNS), reasons(feed, *later)) == (upstream.rows(), {})
+
+
+def test_an_iceberg_table_without_a_snapshot_is_read_as_empty_however_late(
+    make_feed: MakeFeed, engine: SparkEngine
+) -> None:
+    feed = make_feed(**days_of_readings())
+    upstream = IcebergReadings(feed.folder / "lake", engine)
+    spark = engine.session()
+    columns = "(id bigint, at timestamp, airport string, v string)"
+    table, properties = foreign_table(spark, upstream.folder), "TBLPROPERTIES ('format-version'='2')"
+    spark.sql(f"CREATE TABLE {table} {columns} USING iceberg {properties}").collect()
+    planned: list[Step] = []
+
+    def appends(step: Step, line: str) -> None:
+        if step is Step.PLANNED and not planned:
+            planned.append(step)
+            upstream.append(reading(1, 0.5), reading(2, 1.5, "JFK"))
+
+    assert feed.run(appends, NOW).error is None
+    assert feed.rows(*COLUMNS) == []
+    assert reasons(feed) == {"changed": 2}
+    load(feed)
+    assert feed.rows(*COLUMNS) == upstream.rows()
 
 
 @pytest.mark.full

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from resources.loop import missing_keys
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
@@ -155,8 +156,27 @@ def test_a_slice_that_is_finished_later_is_checked_again(tmp_path: Path, engine:
     with suppress(KeyboardInterrupt):
         flow.feed.run(dies_after(Step.INTENT_PUT))
     assert flow.feed.open_intent is not None
+    flow.table.drop(2, 3)
+    assert flow.feed.fail().code == "too_many_deleted"
+    flow.table.put(event(2, "2026-05-01"), event(3, "2026-05-01"))
     flow.feed.load()
     assert flow.feed.ids == [2, 3, 4]
+
+
+def test_the_keys_that_a_read_lacks_are_counted_once(
+    tmp_path: Path, engine: SparkEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = whole_table(tmp_path, engine, UPSERT | {"max_deleted": "50%"})
+    flow.table.put(*(event(key, "2026-05-01") for key in range(1, 5)))
+    flow.feed.load()
+    flow.table.drop(1)
+    counted: list[Any] = []
+    check = missing_keys._check_share
+    monkeypatch.setattr(
+        missing_keys, "_check_share", lambda *arguments: (counted.append(arguments), check(*arguments))
+    )
+    flow.feed.load()
+    assert (flow.feed.ids, len(counted)) == ([2, 3, 4], 1)
 
 
 def test_missing_keys_that_are_kept_stay(tmp_path: Path, engine: SparkEngine) -> None:
@@ -218,6 +238,13 @@ def test_each_day_of_full_exports_is_the_whole(
     outcome = feed.run(now=instant("2026-05-05T07:00"))
     assert outcome.error is None
     assert feed.rows("id", "value") == [(3, 4), (4, 4)]
+    forced = feed.cli("run", NAME, "--force", "2026-05-02", "--now", "2026-05-05T08:00:00Z", "--yes").json[0]
+    assert (forced["status"], feed.rows("id", "value")) == ("committed", [(3, 4), (4, 4)])
+    (superseded,) = (warning for warning in forced["warnings"] if "changes no row" in warning)
+    assert "[2026-05-02T00:00:00+00:00, 2026-05-03T00:00:00+00:00)" in superseded
+    export(feed, 4, (3, 4), (4, 5))
+    last = feed.cli("run", NAME, "--force", "2026-05-04", "--now", "2026-05-05T08:00:00Z", "--yes").json[0]
+    assert (last["warnings"], feed.rows("id", "value")) == ([], [(3, 4), (4, 5)])
     export(feed, 5, (4, 5))
     feed.run(now=instant("2026-05-06T06:00"))
     assert feed.rows("id", "value") == [(4, 5)]

@@ -260,6 +260,42 @@ def test_vacuum_waits_for_a_dataflow_that_has_not_read_commits_whose_files_may_g
     assert set(_care(ticked, "vacuum").results) == {"vacuum"}
 
 
+def test_vacuum_waits_for_no_dataflow_that_follows_no_commits_of_the_table(ticked: Feed) -> None:
+    day = [{"name": "day", "type": "datetime", "range": {"from": "2026-01-01", "to": "-"}}]
+    windows = {"type": "window", "definition": day, "window": "daily"}
+    here, elsewhere = f"bronze/{NAME}", "bronze/other"
+    readers: dict[str, dict[str, Any]] = {
+        "followed_once": {
+            "source": {"type": "table", "table": here, "window_column": "at"},
+            "watermark": windows,
+        },
+        "beside": {
+            "source": {"type": "table", "table": elsewhere},
+            "watermark": {"type": "offset"},
+            "inputs": {"ids": here},
+            "sql": "SELECT input.* FROM input JOIN ids USING (id)",
+        },
+    }
+    table, log = DeltaTable(str(ticked.table)), ticked.platform.log
+    table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+    read_at = {"table": str(table.metadata().id), "version": 2}
+    loaded = {"grid": "daily UTC", "units": {"{}": [[0, 86_400_000]]}, "read_at": read_at}
+    watermarks = {"followed_once": loaded, "beside": {"offset": {"table": "of the other", "version": 2}}}
+    for name, reader in readers.items():
+        definition = reader | {"target": {"load": "append", "table": f"bronze/{name}"}}
+        (ticked.folder / "dataflows" / f"{name}.yaml").write_text(yaml.safe_dump(definition))
+        entry = next_entry(
+            None,
+            why="set",
+            kind=str(reader["watermark"]["type"]),
+            app_id="x",
+            fingerprint="x",
+            watermark=serialise(watermarks[name]),
+        )
+        log.append(name, entry, expected=0)
+    assert set(_care(ticked, "vacuum").results) == {"vacuum"}
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -19,6 +19,7 @@ from tests.integration.test_offsets import FORMATS, Copy, keyed
 from tests.support.commits import OF_CHANGES, UPSTREAMS, copying, rows_of
 from tests.support.decision_crash import crash_deciding
 from tests.support.feed import NOW, Answer, Feed
+from tests.support.iceberg import foreign_table
 from tests.support.steps import Killed, killed_at
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -235,6 +236,33 @@ def test_kept_changes_are_replayed_aside_and_promoted_without_those_that_no_run_
     new = [row[:3] for row in feed.rows(*OF_CHANGES) if row not in expected]
     assert new == [(9, "unread", "insert")]
     assert not (feed.folder / "lake/aside/again").exists()
+
+
+def test_change_rows_with_numbers_of_their_own_are_never_replaced_nor_numbered_again(
+    make: Any, engine: SparkEngine
+) -> None:
+    feed, upstream = make("iceberg", **KEEPING)
+    for row in ((1, "a"), (2, "b"), (3, "c")):
+        upstream.append(row)
+        feed.load()
+    upstream.restore(1)  # it takes number 4, and the next commit number 5
+    upstream.append((4, "d"))
+    feed.load()
+    spark, name = engine.session(), foreign_table(engine.session(), upstream.folder)
+    spark.sql(f"ALTER TABLE {name} CREATE BRANCH work").collect()
+    for id_ in (8, 9):  # they take two numbers of the table's
+        spark.sql(f"INSERT INTO {name}.branch_work VALUES ({id_}, 'w')").collect()
+    upstream.append((5, "e"))
+    feed.load()
+    numbers = feed.rows("id", "_commit_version")
+    assert numbers == [(1, 1), (2, 2), (3, 3), (3, 4), (4, 5), (5, 7)]
+    refused = replay(feed, "4", "9", "--replace")
+    assert (refused.code, "numbers of their own" in refused.error["message"]) == (2, True)
+    feed.decide("set", "7")
+    upstream.append((6, "f"))
+    feed.load()
+    assert feed.rows("id", "_commit_version") == [*numbers, (6, 8)]
+    assert replay(feed, "4", "9", "--replace").code == 2
 
 
 def test_versions_that_the_history_lacks_are_added_and_no_version_is_set_back(make: Any) -> None:

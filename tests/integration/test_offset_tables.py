@@ -82,6 +82,26 @@ def test_features_that_come_and_go_in_a_delta_table_change_no_row(make: Any, eng
     assert rows(feed.table, "w") == rows(upstream.folder, "w")
 
 
+@pytest.mark.parametrize("feed_of_changes", ["", ", delta.enableChangeDataFeed='true'"])
+def test_rows_from_before_a_column_mapping_keep_their_values_under_a_new_name(
+    make: Any, engine: SparkEngine, feed_of_changes: str
+) -> None:
+    feed, upstream = make(target={**KEYED, "schema_mode": "merge"})
+    upstream.append((1, "a"), (2, "b"))
+    feed.load()
+    mapped = f"delta.columnMapping.mode='name', delta.minReaderVersion='2', delta.minWriterVersion='5'{feed_of_changes}"
+    upstream.append((3, "c"))
+    for statement in (
+        "UPDATE {t} SET v = 'bb' WHERE id = 2",
+        f"ALTER TABLE {{t}} SET TBLPROPERTIES ({mapped})",
+        "ALTER TABLE {t} RENAME COLUMN v TO w",
+        "UPDATE {t} SET w = 'aa' WHERE id = 1",
+    ):
+        engine.session().sql(statement.format(t=f"delta.`{upstream.folder}`")).collect()
+    feed.load()
+    assert feed.rows("id", "w") == [(1, "aa"), (2, "bb"), (3, "c")]
+
+
 def test_a_shallow_clone_is_read_with_the_files_of_its_source(make: Any, engine: SparkEngine) -> None:
     feed, upstream = make(target=KEYED)
     spark, source = engine.session(), Upstream(feed.folder / "other", engine)

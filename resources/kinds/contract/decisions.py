@@ -265,18 +265,18 @@ class OnlyForwards(StateRules):
 
 
 @runtime_checkable
-class ChecksSet(Protocol):
-    """A kind whose state may have parts open that a watermark typed by an operator would leave out."""
+class ContinuesSet(Protocol):
+    """A kind whose state has parts that a watermark typed by an operator leaves out."""
 
-    def check_set(self, watermark: str, last: Entry) -> None:
-        """Raise if a typed watermark would leave out rows of a read that is not done.
+    def continued_set(self, watermark: str, last: Entry) -> str:
+        """Return a typed watermark with what the state says of rows that are loaded, as sentinel JSON text.
 
         Args:
             watermark: sentinel JSON text.
             last: the newest entry.
 
         Raises:
-            NeedsDecision: code ``would_rise``.
+            NeedsDecision: code ``would_rise``: it would leave out rows of a read that is not done.
         """
         ...
 

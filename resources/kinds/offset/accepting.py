@@ -50,7 +50,9 @@ def _behind_gap(
         logged = log.commits.since(None)
         first = next(iter(logged.commits), None)
         if first is not None and logged.table == state.position.table:
-            behind = log.position_at(logged.table, first.before or ReadPosition(first.version - 1))
+            # The summary of an expired snapshot is gone, and with it the number that it had.
+            before = ReadPosition(first.version - 1, first.before.id if first.before else None)
+            behind = log.position_at(logged.table, before)
             note = f"commits of table {log.label} between {state.position.words} and version {first.version} are never read: its log no longer has them"
             return state.at(behind, state.unreadable), (note,)
     note = f"table {log.label} is another one than the one read before: all of its rows are read as new ones"

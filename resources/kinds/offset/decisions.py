@@ -18,7 +18,7 @@ from resources.connections.places import Place
 from resources.kinds.contract.decisions import (
     AcceptedSource,
     AcceptsSource,
-    ChecksSet,
+    ContinuesSet,
     LoadedBefore,
     OnlyForwards,
 )
@@ -29,7 +29,7 @@ from resources.kinds.state_of_entry import state_of
 from resources.watermarks.entry import Entry
 
 
-class OffsetRules(OnlyForwards, AcceptsSource, ChecksSet):
+class OffsetRules(OnlyForwards, AcceptsSource, ContinuesSet):
     """The rules of one dataflow."""
 
     def __init__(self, dataflow: Dataflow, log: SourceLog, open_place: Callable[[str], Place]) -> None:
@@ -72,14 +72,18 @@ class OffsetRules(OnlyForwards, AcceptsSource, ChecksSet):
         """Return the watermark unchanged: a position means the same commits under any definition."""
         return text
 
-    def check_set(self, watermark: str, last: Entry) -> None:
-        """Raise NeedsDecision, code ``would_rise``, if the rest of a first read would never be read.
+    def continued_set(self, watermark: str, last: Entry) -> str:
+        """Return a typed position with the numbers of change rows going on.
 
-        A whole watermark that counts the files of that read may be set.
+        A whole watermark that counts the files of a first read may be set.
+
+        Raises:
+            NeedsDecision: code ``would_rise``: the rest of a first read would never be read.
         """
         state, name = state_of(OffsetState, self._dataflow, last), self._dataflow.name
-        if state.snapshot is None or OffsetState.of(deserialise(watermark)).snapshot is not None:
-            return
+        typed = OffsetState.of(deserialise(watermark))
+        if state.snapshot is None or typed.snapshot is not None:
+            return serialise(typed.continued(state).watermark())
         raise NeedsDecision(
             f"dataflow {name}: expected a first read that is done before its position is set, found {state_in_words(state)}: the rest would never be"
             " read. Run until it is done; or load the table as it is now with `state reset --replace`",

@@ -19,6 +19,7 @@ from partitions.window.plan import plan
 from partitions.window.slices import WindowSlice
 from partitions.window.state import WindowState, highest_of
 from partitions.window.upstream import Position, UpstreamTables, with_changes
+from partitions.window.work_unit import describe_works
 from resources.kinds.contract.planning import Planning
 from resources.kinds.state_of_entry import state_of
 from resources.kinds.window.columns import WindowColumns
@@ -133,12 +134,26 @@ class WindowPlanning(Planning[WindowSlice]):
         )
         if isinstance(awaited, Waits):
             planned = replace(planned, why=f"{planned.why}; {awaited.in_words}")
+        if superseded := self._superseded(planned.slices, state):
+            planned = replace(planned, warnings=(*planned.warnings, superseded))
         if isinstance(self.source, FolderWindows):
             works = [work for slice_ in planned.slices for work in slice_.works]
             planned = replace(planned, skips=(*planned.skips, *self.source.empty_windows(works)))
         if not rewound:
             return planned
         return replace(planned, slices=tuple(replace(slice_, makes_room=True) for slice_ in planned.slices))
+
+    def _superseded(self, slices: Iterable[WindowSlice], state: WindowState) -> str | None:
+        """Return which forced windows of a complete source change nothing; None if there is none."""
+        is_complete = any(source.complete for source in self.dataflow.source.parts.values())
+        superseded = [slice_ for slice_ in slices if is_complete and slice_.is_superseded(state.highest)]
+        works = [work for slice_ in superseded for work in slice_.works if work.reason == "forced"]
+        if not works:
+            return None
+        return (
+            f"forced, but changes no row: {describe_works(works, self._definition.zone)}. A later window of {self.dataflow.source.label} is loaded, and each"
+            " window is the whole (source.complete). Force the last loaded window to read the source again"
+        )
 
     def _highs(self) -> Iterator[tuple[int, int]]:
         """Yield each entry's time and the highest high watermark of its state, newest entry first."""

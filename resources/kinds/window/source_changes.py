@@ -50,8 +50,8 @@ def find_source_changes(stores: Stores, dataflow: Dataflow, state: WindowState) 
     logged = _since(dataflow, rows, state.position, newest) if state.position else None
     stretches: list[ChangedStretch] = []
     if logged is not None and state.units:
-        types, time = rows.types_by_name(), columns.window or ""
-        times = ChangedTimes(rows.commits, table, time, types.get(time), units, dataflow.zone)
+        time, types = columns.window or "", rows.types_by_name()
+        times = ChangedTimes(rows.commits, table, time, types, units, dataflow.zone)
         try:
             stretches = times.stretches(logged.commits, _loaded(state))
         except NeedsDecision as error:

@@ -93,9 +93,7 @@ class WindowWriting(Writing[WindowSlice], WatchesRows[WindowSlice], KeepsStats, 
     @override
     def is_superseded(self, slice_: WindowSlice, watermark: Watermark) -> bool:
         """Return whether a window that ends later than the slice's is loaded."""
-        highest = WindowState.of(watermark).highest
-        ends = [work.end for work in slice_.works if work.end is not None]
-        return highest is not None and bool(ends) and max(ends) < highest
+        return slice_.is_superseded(WindowState.of(watermark).highest)
 
     @override
     def start_of(self, slice_: WindowSlice) -> datetime | None:

@@ -143,6 +143,8 @@ class TableHead:
             added.
         writer: state that the newest commit under the tag belongs to; None if no commit that was read
             tells it.
+        lacks_commit_column: whether the format needs a column by which each row tells its commit, and the
+            table has none: another writer created it, or dropped the column.
     """
 
     newest: TableCommit | None
@@ -157,6 +159,7 @@ class TableHead:
     missing_files: tuple[str, ...] = ()
     foreign_files: tuple[str, ...] = ()
     writer: Writer | None = None
+    lacks_commit_column: bool = False
 
     @property
     def version(self) -> Version | None:

@@ -33,7 +33,7 @@ class DistinctValues(NamedTuple):
 
     Attributes:
         rows: the rows; instants are in UTC, without a zone.
-        step: the milliseconds to which times are floored.
+        step: the milliseconds to which the times of the first column are floored.
     """
 
     rows: pa.Table
@@ -43,11 +43,11 @@ class DistinctValues(NamedTuple):
 def changed_values(files: Sequence[ChangedFile], columns: Sequence[str]) -> DistinctValues | None:
     """Return the distinct values of columns in rows that one commit changed; None if nothing tells them.
 
-    Times are floored to the millisecond, or to the minute if there are many.
+    Times of the first column are floored to the millisecond, or to the minute if there are many.
 
     Args:
         files: the files that the commit added, removed, or gave other deletes.
-        columns: names of the table's columns.
+        columns: names of the table's columns, the one with a row's time first.
 
     Raises:
         FileMoved: a file is missing.
@@ -245,26 +245,36 @@ def _with_constants(rows: pa.Table, file: ChangedFile, columns: Sequence[str] | 
 
 
 def _distinct(tables: Iterable[pa.Table | None]) -> pa.Table | None:
-    """Return the distinct rows of tables with times by the millisecond; None if one of them is None."""
+    """Return the distinct rows of tables, the first column by the millisecond; None if a table is None."""
     import pyarrow as pa
 
     parts = list[pa.Table]()
     for table in tables:
         if table is None:
             return None
-        parts.append(_floored(table, "millisecond"))
+        parts.append(_floored(_in_utc(table), "millisecond"))
     if not parts:
         return pa.table({})
     rows = pa.concat_tables(parts, promote_options="permissive")
     return rows.group_by(rows.column_names).aggregate([]) if rows.num_columns else rows
 
 
-def _floored(rows: pa.Table, unit: str) -> pa.Table:
+def _in_utc(rows: pa.Table) -> pa.Table:
+    """Return rows with times by the microsecond, as Spark has them, and instants in UTC without a zone."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     for index, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type):
             local = rows.column(index).cast(pa.timestamp(field.type.unit))  # the instant in UTC
-            rows = rows.set_column(index, field.name, pc.floor_temporal(local, unit=unit))
+            rows = rows.set_column(index, field.name, local.cast(pa.timestamp("us"), safe=False))
     return rows
+
+
+def _floored(rows: pa.Table, unit: str) -> pa.Table:
+    """Return rows with the times of the first column floored; those of others may tell a unit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not rows.num_columns or not pa.types.is_timestamp(rows.schema.field(0).type):
+        return rows
+    return rows.set_column(0, rows.column_names[0], pc.floor_temporal(rows.column(0), unit=unit))

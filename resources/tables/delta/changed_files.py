@@ -143,9 +143,11 @@ def _described(log: DeltaLog, version: int, removed: Sequence[Action]) -> list[A
 def _mapped_state(state: LogState, newest: LogState) -> LogState:
     """Return the newest columns for files of a table with column mapping, unless they were replaced.
 
-    A renamed column keeps its name in the files. An overwrite with other columns gives them new names.
+    A renamed column keeps its name in the files. An overwrite with other columns gives them new names. If the
+    mapping came later than the files, it keeps the names that they have.
     """
-    if _mapping(newest) == "none" or _mapping(state) != _mapping(newest):
+    is_mapped_later = (_mapping(state), _mapping(newest)) == ("none", "name")
+    if _mapping(newest) == "none" or not (is_mapped_later or _mapping(state) == _mapping(newest)):
         return state
     shares_columns = bool(_physical_names(state) & _physical_names(newest))
     same_partitions = state.metadata.get("partitionColumns") == newest.metadata.get("partitionColumns")

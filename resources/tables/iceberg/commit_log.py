@@ -261,7 +261,7 @@ def _snapshots_above(
     Raises:
         NeedsDecision: they do not follow the snapshot that was read last, or some were expired.
     """
-    newest = metadata.current
+    newest = None if until == _EMPTY else metadata.current
     if until is not None and newest is not None:
         newest = metadata.snapshots.get(int(until.id or 0))
         if newest is None:

@@ -16,13 +16,14 @@ from partitions.errors import SourceError, TargetError
 from partitions.predicate import EVERYTHING, Predicate, all_of
 from partitions.target import COMMIT_COLUMN, DATAFLOW_COLUMN
 from resources.connections.places import Place
+from resources.spark.frames import without_rows
 from resources.tables.contract.commits import MAX_ROWS, Version
 from resources.tables.contract.contents import TableContents, TellsNextColumns
 from resources.tables.contract.spans import FileSpan, TellsSpans
 from resources.tables.iceberg.catalog import Catalog
 from resources.tables.iceberg.commit import group_commits
 from resources.tables.iceberg.commit_column import hidden_columns, hides_commit_column
-from resources.tables.iceberg.metadata import Metadata, Snapshot, spark_schema
+from resources.tables.iceberg.metadata import Metadata, Snapshot, names_snapshot, spark_schema
 from resources.tables.iceberg.rows import (
     count_rows,
     distinct_rows,
@@ -188,10 +189,12 @@ class IcebergContents(TableContents, TellsSpans, TellsNextColumns):
 
     @override
     def read(self, spark: SparkSession, version: Version, rows: Predicate = EVERYTHING) -> DataFrame:
-        """Return all rows of a version, without Strandline's column."""
-        name, snapshot = self.catalog.name(spark), str(version).partition("-")[2]
-        reader = spark.read.option("versionAsOf", snapshot) if snapshot.isdigit() else spark.read
-        table_rows = reader.table(name)
+        """Return all rows of a version, without Strandline's column; none if the table had no snapshot."""
+        name = self.catalog.name(spark)
+        if names_snapshot(str(version)):
+            table_rows = spark.read.option("versionAsOf", str(version).partition("-")[2]).table(name)
+        else:
+            table_rows = without_rows(spark.read.table(name))  # it may have a snapshot by now
         metadata = self.catalog.newest()
         return table_rows.drop(COMMIT_COLUMN) if metadata and hides_commit_column(metadata) else table_rows
 
@@ -223,7 +226,7 @@ def _snapshot(metadata: Metadata, version: Version | None) -> Snapshot | None:
     if version is None:
         return metadata.current
     snapshot = metadata.snapshot(str(version))
-    if snapshot is None and str(version).partition("-")[2].isdigit():
+    if snapshot is None and names_snapshot(str(version)):
         raise SourceError(
             f"table {metadata.table_location}: expected version {version}, found none: its snapshot was expired"
         )

@@ -46,9 +46,14 @@ def create_table(
         writer = writer.tableProperty(key, value)
     writer = commit.with_writer("Spark: the table is created").tag_writer(writer, load)
     if partition_by:
-        first_column, *other_columns = [F.col(quoted(column)) for column in partition_by]
+        first_column, *other_columns = [F.col(quoted(_as_parsed(column))) for column in partition_by]
         writer = writer.partitionedBy(first_column, *other_columns)
     writer.create()
+
+
+def _as_parsed(column: str) -> str:
+    """Return a partition column's name as Spark parses it once more: it quotes only a name with a dot."""
+    return column if "." in column else quoted(column)
 
 
 def take_over(

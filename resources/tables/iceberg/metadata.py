@@ -162,7 +162,7 @@ class Metadata:
 
     def snapshot(self, version: str) -> Snapshot | None:
         """Return the snapshot of a version, even if readers no longer see it; None if it is gone."""
-        return self.snapshots.get(int(version.partition("-")[2])) if _has_snapshot(version) else None
+        return self.snapshots.get(int(version.partition("-")[2])) if names_snapshot(version) else None
 
     def lineage(self, newest: Snapshot | None = None) -> Iterator[Snapshot]:
         """Yield a snapshot (None: the visible one) and its ancestors that are not expired, newest first."""
@@ -271,7 +271,8 @@ def sequence_of(version: str) -> int:
     return int(version.partition("-")[0])
 
 
-def _has_snapshot(version: str) -> bool:
+def names_snapshot(version: str) -> bool:
+    """Return whether a version id names a snapshot; else the table had none yet."""
     return version.partition("-")[2].isdigit()
 
 

@@ -22,7 +22,7 @@ from resources.tables.iceberg.attempts import write_slice
 from resources.tables.iceberg.catalog import Catalog, FolderCatalog
 from resources.tables.iceberg.columns import OUTSIDE
 from resources.tables.iceberg.commit import group_commits
-from resources.tables.iceberg.commit_column import count_of_commit
+from resources.tables.iceberg.commit_column import count_of_commit, owns_commit_column
 from resources.tables.iceberg.commit_log import IcebergCommits
 from resources.tables.iceberg.contents import IcebergContents
 from resources.tables.iceberg.fence import give_up
@@ -30,6 +30,7 @@ from resources.tables.iceberg.head import compare_head, find_writer, read_tip
 from resources.tables.iceberg.history import adoptable_state
 from resources.tables.iceberg.jdbc_catalog import JdbcCatalog
 from resources.tables.iceberg.maintenance import IcebergMaintenance
+from resources.tables.iceberg.metadata import Metadata
 from resources.tables.iceberg.numbered_commit import NumberedCommit
 from resources.tables.iceberg.refs import RefChange
 from resources.tables.iceberg.relocation import MovedTable
@@ -116,11 +117,13 @@ class IcebergTable(Table):
         """Compare the table's snapshots with the recorded commit."""
         metadata = self._catalog.newest()
         head = compare_head(metadata, recorded, app_id, self._dataflow)
-        return replace(head, writer=find_writer(metadata, app_id))
+        writer, lacks_column = find_writer(metadata, app_id), _lacks_commit_column(metadata)
+        return replace(head, writer=writer, lacks_commit_column=lacks_column)
 
     def tip(self, app_id: str | None) -> TableHead:
         """Return the newest commit and the highest tag."""
-        return read_tip(self._catalog.newest(), app_id)
+        metadata = self._catalog.newest()
+        return replace(read_tip(metadata, app_id), lacks_commit_column=_lacks_commit_column(metadata))
 
     def adoptable_state(self, app_id: str | None = None) -> AdoptableState | None:
         """Return the state that the table's commits record."""
@@ -233,6 +236,10 @@ class IcebergTable(Table):
     def _commit(self, tag: Tag, state: str) -> NumberedCommit:
         text = commit_text(self._place, tag, state, self._dataflow)
         return NumberedCommit(self._catalog, self._place, tag, text)
+
+
+def _lacks_commit_column(metadata: Metadata | None) -> bool:
+    return metadata is not None and not owns_commit_column(metadata)
 
 
 def _catalog_of(place: Place) -> Catalog:

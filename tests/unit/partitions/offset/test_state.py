@@ -113,3 +113,16 @@ def test_all_slices_of_a_first_read_have_one_number_and_one_that_follows_another
         state = part.state_after(state)
     assert state == OffsetState(position, number=42)
     assert SnapshotRange(position, 0, 2, 2, 1).numbers(OffsetState()) == {3: 3}
+
+
+def test_numbers_never_fall_and_stay_told_apart_after_a_rollback_and_a_typed_position() -> None:
+    first, back, later = (LogPosition("u", version, str(version), is_snapshot=True) for version in (5, 5, 9))
+    rolled_back = CommitRange(first, (Commit(back, 1, 1),), back).state_after(OffsetState(first))
+    assert rolled_back.number == 6
+    caught_up = CommitRange(back, (Commit(later, 1, 1),), later).state_after(rolled_back)
+    assert (caught_up.last_number, caught_up.number) == (9, 9)  # earlier rows have other numbers for ever
+    typed = OffsetState(LogPosition("other", 3))
+    assert typed.continued(caught_up).number_of(4) == 10
+    assert typed.continued(OffsetState(LogPosition("u", 2))) == typed
+    assert OffsetState(LogPosition("u", 12)).continued(caught_up).number == 12
+    assert OffsetState().continued(caught_up) == OffsetState()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from partitions.unit_values import ValueType
 from partitions.window.source_changes import ChangedStretch, unit_key
 from resources.connections.places import Place
 from resources.sources.table_changes import ChangedTimes
-from resources.tables.contract.commit_log import ReadPosition
+from resources.tables.contract.changed_file import ChangedFile
+from resources.tables.contract.commit_log import LoggedCommit, ReadPosition
+from resources.tables.delta.changed_values import described_files
 from resources.tables.delta.commit_log import DeltaCommits
 from resources.tables.delta.log import DeltaLog
 from tests.support.readings import START, Reading, Readings, reading
@@ -43,10 +46,11 @@ def stretches(
     zone: str = "UTC",
     units: Sequence[str] = ("airport",),
     relevant: Sequence[tuple[int, int]] = ALL,
+    **types: ValueType,
 ) -> list[ChangedStretch]:
     commits = commits_of(folder)
     of_units = {name: name for name in units}
-    times = ChangedTimes(commits, str(folder), time, data_type, of_units, ZoneInfo(zone))
+    times = ChangedTimes(commits, str(folder), time, {time: data_type, **types}, of_units, ZoneInfo(zone))
     return times.stretches(commits.since(ReadPosition(since)).commits, relevant)
 
 
@@ -194,6 +198,24 @@ def test_partition_columns_tell_days_and_units_without_the_file(tmp_path: Path) 
     )
 
 
+def test_a_unit_that_is_a_time_is_told_to_the_microsecond_in_any_zone(tmp_path: Path) -> None:
+    batch, zone = datetime(2026, 1, 1, 12, 0, 30, 123456, tzinfo=UTC), ZoneInfo("Europe/Berlin")
+    for number in range(2):
+        rows = pa.table(
+            {
+                "at": pa.array([START + timedelta(hours=number)], pa.timestamp("us", "UTC")),
+                "batch": pa.array([batch], pa.timestamp("us", "UTC")),
+            }
+        )
+        write_deltalake(str(tmp_path / "t"), rows, mode="append")
+        write_deltalake(str(tmp_path / "parts"), rows, mode="append", partition_by="batch")
+    options: dict[str, Any] = {"units": ("batch",), "zone": "Europe/Berlin", "batch": "instant"}
+    (found,) = stretches(tmp_path / "t", **options)
+    assert found.unit == unit_key({"batch": batch.isoformat()}, zone)
+    (in_folder,) = stretches(tmp_path / "parts", **options)
+    assert in_folder.unit is None
+
+
 def test_rows_with_lists_and_structs_are_compared_too(tmp_path: Path) -> None:
     table = tmp_path / "t"
 
@@ -238,3 +260,22 @@ def test_many_times_are_told_by_the_minute(tmp_path: Path) -> None:
     write_deltalake(str(table), pa.table({"at": pa.array(times, pa.timestamp("us", "UTC"))}), mode="append")
     (found,) = stretches(table, units=())
     assert (found.start, found.end) == (milliseconds(start), milliseconds(start) + 34 * 60_000)
+
+
+def test_two_commits_of_one_number_are_told_apart(
+    upstream: Readings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upstream.delete(1)
+    upstream.append(reading(1, 1.5))  # together they change nothing
+    log = commits_of(upstream.folder)
+    went, came = log.since(ReadPosition(0)).commits
+    numbers = {went._replace(version=9): went, came._replace(version=9): came}  # as after a rollback
+
+    def changed_files(_: DeltaCommits, commits: Sequence[LoggedCommit]) -> list[ChangedFile]:
+        files = [file for commit in commits for file in described_files(log.log, [numbers[commit]])]
+        return [replace(file, version=9) for file in files]
+
+    monkeypatch.setattr(DeltaCommits, "changed_files", changed_files)
+    times = ChangedTimes(log, "one number", "at", {"at": "instant"}, {}, UTC)
+    together = times.stretches(list(numbers), ALL)
+    assert [stretch.start for stretch in together] == [milliseconds(START) + 36 * HOUR] * 2
