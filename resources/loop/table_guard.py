@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from partitions.dataflow import Dataflow
-from partitions.errors import NeedsDecision, StrandlineError
+from partitions.errors import StrandlineError
 from resources.loop.entries import hash_lost_files, recorded_commit, required_commit
 from resources.loop.own_state import OwnState
 from resources.loop.table_errors import TableErrors

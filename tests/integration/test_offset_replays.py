@@ -238,6 +238,19 @@ def test_kept_changes_are_replayed_aside_and_promoted_without_those_that_no_run_
     assert not (feed.folder / "lake/aside/again").exists()
 
 
+@FORMATS
+def test_a_table_that_was_set_back_is_replayed_when_a_run_has_followed_it(make: Any, kind: str) -> None:
+    feed, upstream = make(kind, source={"from": "earliest"}, **keyed())
+    upstream.append((1, "a"))
+    upstream.append((2, "b"))
+    feed.load()
+    upstream.restore(1)
+    feed.load()
+    damage(feed)
+    assert replay(feed, number(kind, 0), number(kind, 3)).code == 0
+    assert rows_of(feed) == upstream.rows() == [(1, "a")]
+
+
 def test_change_rows_with_numbers_of_their_own_are_never_replaced_nor_numbered_again(
     make: Any, engine: SparkEngine
 ) -> None:

@@ -269,7 +269,7 @@ class CommitReplay(ReplayKind):
         table, commits = self._logged
         position = self._state.position
         if not self.options.is_isolated:
-            self._check_position(table, commits, position)
+            position = self._position_in_log(table, commits, position)
         read = (
             position if position is not None else None if self.options.is_isolated else LogPosition(table, -1)
         )
@@ -280,19 +280,31 @@ class CommitReplay(ReplayKind):
                 self._check_behind_first_read(chosen.commits[0].position.version, self.newest)
         return chosen
 
-    def _check_position(self, table: str, commits: Sequence[Commit], position: LogPosition | None) -> None:
-        """Raise NeedsDecision if the log does not have the commit up to which it was read."""
-        if position is None or not commits or position.version < commits[0].position.version:
-            return
-        numbers = [_number_of(commit.position) for commit in commits]
-        if table != position.table or _number_of(position) not in numbers:
-            name = self.dataflow.name
-            raise NeedsDecision(
-                f"dataflow {name}: expected table {self._log.label} with the commits that were read up to {position.words}, found another table, or one that was"
-                " set back. Run the dataflow, and replay then",
-                code="source_replaced",
-                choices=(f"strandline run {name}",),
-            )
+    def _position_in_log(
+        self, table: str, commits: Sequence[Commit], position: LogPosition | None
+    ) -> LogPosition | None:
+        """Return the position up to which the log was read, with the number that its commit has there.
+
+        A rollback of an Iceberg table, which a run has followed, has the number of the commit before it.
+
+        Raises:
+            NeedsDecision: code ``source_replaced``: the log does not have that commit.
+        """
+        if position is None or not commits:
+            return position
+        if table == position.table:
+            if position.version < commits[0].position.version:
+                return position
+            for commit in commits:
+                if _is_same_commit(commit.position, position):
+                    return commit.position
+        name = self.dataflow.name
+        raise NeedsDecision(
+            f"dataflow {name}: expected table {self._log.label} with the commits that were read up to {position.words}, found another table, or one that was"
+            " set back. Run the dataflow, and replay then",
+            code="source_replaced",
+            choices=(f"strandline run {name}",),
+        )
 
     def _check_behind_first_read(self, start: int, entry: Entry | None) -> None:
         """Raise ConfigurationError if rows of a first read have the number of a commit of the range.
@@ -325,3 +337,8 @@ class CommitReplay(ReplayKind):
 
 def _number_of(position: LogPosition) -> CommitNumber:
     return position.version, position.id
+
+
+def _is_same_commit(position: LogPosition, read: LogPosition) -> bool:
+    """Return whether a position in the log is one that was read, whatever number it had then."""
+    return position.version == read.version if read.id is None else position.id == read.id
