@@ -261,7 +261,8 @@ def test_change_rows_with_numbers_of_their_own_are_never_replaced_nor_numbered_a
     upstream.restore(1)  # it takes number 4, and the next commit number 5
     upstream.append((4, "d"))
     feed.load()
-    spark, name = engine.session(), foreign_table(engine.session(), upstream.folder)
+    spark = engine.session()
+    name = foreign_table(spark, upstream.folder)
     spark.sql(f"ALTER TABLE {name} CREATE BRANCH work").collect()
     for id_ in (8, 9):  # they take two numbers of the table's
         spark.sql(f"INSERT INTO {name}.branch_work VALUES ({id_}, 'w')").collect()
