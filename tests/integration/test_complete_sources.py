@@ -172,9 +172,12 @@ def test_the_keys_that_a_read_lacks_are_counted_once(
     flow.table.drop(1)
     counted: list[Any] = []
     check = missing_keys._check_share
-    monkeypatch.setattr(
-        missing_keys, "_check_share", lambda *arguments: (counted.append(arguments), check(*arguments))
-    )
+
+    def count(*arguments: Any) -> None:
+        counted.append(arguments)
+        check(*arguments)
+
+    monkeypatch.setattr(missing_keys, "_check_share", count)
     flow.feed.load()
     assert (flow.feed.ids, len(counted)) == ([2, 3, 4], 1)
 

@@ -280,7 +280,10 @@ def test_vacuum_waits_for_no_dataflow_that_follows_no_commits_of_the_table(ticke
     table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
     read_at = {"table": str(table.metadata().id), "version": 2}
     loaded = {"grid": "daily UTC", "units": {"{}": [[0, 86_400_000]]}, "read_at": read_at}
-    watermarks = {"followed_once": loaded, "beside": {"offset": {"table": "of the other", "version": 2}}}
+    watermarks: dict[str, dict[str, Any]] = {
+        "followed_once": loaded,
+        "beside": {"offset": {"table": "of the other", "version": 2}},
+    }
     for name, reader in readers.items():
         definition = reader | {"target": {"load": "append", "table": f"bronze/{name}"}}
         (ticked.folder / "dataflows" / f"{name}.yaml").write_text(yaml.safe_dump(definition))
