@@ -2,8 +2,8 @@
 
 ``python -m benchmarks soak [OPTION…]`` and ``python -m benchmarks real_files [OPTION…]`` are proofs with
 options of their own; they
-measure nothing and are not among all measurements. ``python -m benchmarks chain [OPTION…]`` measures with
-tables of another size.
+measure nothing and are not among all measurements. ``python -m benchmarks chain [OPTION…]`` and ``python -m
+benchmarks reconcile [OPTION…]`` measure with tables of another size.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ NAMES = (
     "streams",
     "cluster",
     "chain",
+    "reconcile",
 )
-SOAK, REAL_FILES, CHAIN = "soak", "real_files", "chain"
+SOAK, REAL_FILES, CHAIN, RECONCILE = "soak", "real_files", "chain", "reconcile"
 
 
 def main(names: list[str]) -> int:
@@ -49,6 +50,10 @@ def main(names: list[str]) -> int:
         from benchmarks.chain import main as chain
 
         return chain(names[1:])
+    if names[:1] == [RECONCILE]:
+        from benchmarks.reconcile import main as reconcile
+
+        return reconcile(names[1:])
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         print(

@@ -15,6 +15,9 @@ WATERMARK_MONOTONE = "watermark_monotone"
 ROWS_ACCOUNTED = "rows_accounted"
 UP_TO_DATE = "up_to_date"
 
+RECONCILED = "reconciled"
+"""The check of dataflows with ``reconcile``: whether the last comparison found no difference."""
+
 COMMON = (WATERMARK_MONOTONE, ROWS_ACCOUNTED, UP_TO_DATE)
 """The checks that every dataflow has."""
 

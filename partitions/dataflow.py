@@ -21,6 +21,7 @@ from partitions.maintenance_periods import RETENTION, RETENTION_PERIOD, Maintena
 from partitions.model import Duration, Flag, Model
 from partitions.path.bad_files import OnBadFile
 from partitions.path.definition import PathWatermark
+from partitions.reconcile.settings import ReconcileSettings
 from partitions.refusal import PartsDoNotFit
 from partitions.rules.definition import Rule
 from partitions.run_settings import AutomationCondition, EmptyLoad, Retry, Tags
@@ -94,6 +95,7 @@ class Dataflow(Model):
         run_after_upstream: whether Dagster requests a run when a table that it reads has changed.
         freshness: shown and checked by Dagster.
         maintenance: how often the table is optimized and vacuumed.
+        reconcile: when Dagster compares the source with the table, and what is repaired then.
         schedule: cron in the watermark's time zone, for runs beside those of the sensor; not for path
         watermarks.
         run_tags: tags of the runs of its jobs, for Dagster's queue and launcher.
@@ -127,6 +129,7 @@ class Dataflow(Model):
     tags: dict[str, str] = Field(default_factory=dict)
     freshness: Freshness | None = None
     maintenance: Maintenance | None = None
+    reconcile: ReconcileSettings | None = None
     schedule: Annotated[str, Field(min_length=1)] | None = None
     run_tags: Tags = Field(default_factory=dict)
     op_tags: Tags = Field(default_factory=dict)
@@ -171,6 +174,7 @@ class Dataflow(Model):
             self.sql,
             self.checks,
             self.rules,
+            self.reconcile,
         )
         if refused := list(refusals(parts)):
             raise PartsDoNotFit(refused)

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from partitions.checks import CheckSettings
 from partitions.maintenance_periods import Maintenance
 from partitions.path.bad_files import OnBadFile
+from partitions.reconcile.settings import ReconcileSettings
 from partitions.refusal import Refusal
 from partitions.rules.definition import Rule
 from partitions.sources.definition import SourceDefinition
@@ -42,6 +43,7 @@ class DataflowParts(Generic[WatermarkT]):
     sql: str | None = None
     checks: Mapping[str, CheckSettings] = field(default_factory=dict)
     rules: Sequence[Rule] = ()
+    reconcile: ReconcileSettings | None = None
 
 
 @dataclass(frozen=True)

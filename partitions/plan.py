@@ -141,8 +141,8 @@ class Slice(Protocol):
         ...
 
     @property
-    def why(self) -> Literal["run", "replay", "late", "release"]:
-        """The reason for the slice: new work, a replay, late files, or files that an operator released."""
+    def why(self) -> Literal["run", "replay", "late", "release", "reconcile"]:
+        """The reason for the slice: new work, a replay, late or released files, or a repair."""
         ...
 
     @property

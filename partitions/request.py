@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
+from partitions.reconcile.repair import Repaired
 from partitions.replay.chunks import Chunk
 
 CommitNumber = tuple[int, str | None]
@@ -123,6 +124,21 @@ class ReplayCommits:
     saves: bool = False
 
 
-Request = Due | Forced | LateOnly | Replay | ReplayFiles | ReplayCommits
+@dataclass(frozen=True)
+class Repair:
+    """Make rows of the table what the source has, after a comparison (docs/how-to/is-my-table-right.md).
+
+    Attributes:
+        repaired: the keys or ranges that differed.
+        number: number of the newest entry, on which the repair builds.
+        reason: the reason for its entry.
+    """
+
+    repaired: Repaired
+    number: int
+    reason: str
+
+
+Request = Due | Forced | LateOnly | Replay | ReplayFiles | ReplayCommits | Repair
 
 DUE = Due()

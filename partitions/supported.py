@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from partitions.checks import COMMON, check_refusals
+from partitions.checks import COMMON, RECONCILED, check_refusals
 from partitions.complete_source import complete_refusals
 from partitions.dataflow_parts import DataflowParts
 from partitions.delete_when import delete_refusals
 from partitions.keyed_options import option_refusals
 from partitions.kinds import KINDS, definition_class
+from partitions.reconcile.settings import reconcile_refusals
 from partitions.refusal import Refusal
 from partitions.rules.definition import Rule, rule_refusals
 from partitions.sources import SOURCES
@@ -97,14 +98,23 @@ def refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
     yield from complete_refusals(parts)
     yield from rules.refusals(parts)
     yield from rule_refusals(parts.rules)
-    yield from check_refusals(parts.checks, check_names(watermark, parts.operators, parts.rules))
+    yield from reconcile_refusals(parts.reconcile, watermark, parts.target.load, parts.step)
+    is_reconciled = parts.reconcile is not None
+    checks = check_names(watermark, parts.operators, parts.rules, is_reconciled=is_reconciled)
+    yield from check_refusals(parts.checks, checks)
 
 
 def check_names(
-    watermark: WatermarkDefinition, operators: Sequence[Operator], rules: Sequence[Rule] = ()
+    watermark: WatermarkDefinition,
+    operators: Sequence[Operator],
+    rules: Sequence[Rule] = (),
+    *,
+    is_reconciled: bool = False,
 ) -> Sequence[str]:
     """Return the names of the checks that a dataflow has."""
-    return (*COMMON, *KINDS[type(watermark)].checks(operators), *(rule.check for rule in rules))
+    reconciled = (RECONCILED,) if is_reconciled else ()
+    own = KINDS[type(watermark)].checks(operators)
+    return (*COMMON, *reconciled, *own, *(rule.check for rule in rules))
 
 
 def source_refusal(kind: str, source: str) -> Refusal | None:

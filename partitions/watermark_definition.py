@@ -55,6 +55,7 @@ class WatermarkDefinition(Model):
         rows_name_origin: whether a row tells what it was read from, so that a second read finds it.
         reads_whole: whether its slices can be the whole source, one after the other.
         reads_versions: whether it reads a table version by version.
+        holds_source_rows: whether the rows of its table can be compared with those of its source.
         streams_with_spark: whether Spark's own engine reads the rows, with a checkpoint.
         columns_of_loads: columns that rows must have for a load, by load, beside those that the target names.
     """
@@ -67,6 +68,7 @@ class WatermarkDefinition(Model):
     rows_name_origin: ClassVar[bool] = True
     reads_whole: ClassVar[bool] = False
     reads_versions: ClassVar[bool] = False
+    holds_source_rows: ClassVar[bool] = True
     streams_with_spark: ClassVar[bool] = False
     columns_of_loads: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 

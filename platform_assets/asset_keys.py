@@ -203,6 +203,16 @@ class MaintenanceKeys(TypedDict, total=False):
     keep_for_downstream: Duration
 
 
+class ReconcileKeys(TypedDict, total=False):
+    """When the source is compared with the table, and what is repaired then."""
+
+    schedule: Required[str]
+    last: Duration
+    repair: Literal["missing", "all"]
+    rows: bool
+    full_read: bool
+
+
 class RetryKeys(TypedDict, total=False):
     """How often a failed load is tried again within its run."""
 
@@ -284,6 +294,7 @@ class IncrementalAssetKeys(SourceKeys, total=False):
     tags: Mapping[str, str]
     freshness: FreshnessKeys
     maintenance: MaintenanceKeys
+    reconcile: ReconcileKeys
     schedule: str
     run_tags: Mapping[str, Any]
     op_tags: Mapping[str, Any]

@@ -42,6 +42,12 @@ from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.kinds.contract import HasPartitions, HasPicture
 from platform_assets.factory.maintenance import maintenance_job, maintenance_schedule
 from platform_assets.factory.noted_names import note_names
+from platform_assets.factory.reconcile_job import (
+    operator_reconcile_job,
+    reconcile_checks,
+    reconcile_job,
+    reconcile_schedule,
+)
 from platform_assets.factory.sensor_groups import group_sensors
 from platform_assets.location_parts import checked_name, checked_prefix, location_metadata
 from platform_assets.platform import build_platform
@@ -148,13 +154,18 @@ def build_definitions(
         for flow in flows
         if maintenance_periods(flow)
     ]
+    reconcile_jobs = [
+        (flow, reconcile_job(flow, platform, names[flow.name], options))
+        for flow in flows
+        if flow.reconcile is not None
+    ]
     return Definitions(
         assets=[*assets.values(), *_broken_assets(project, names)],
         asset_checks=list(chain.from_iterable(checks.values())),
         jobs=[
             *jobs.values(),
             *chain.from_iterable(trigger.jobs for trigger in triggers),
-            *(job for _, job in maintenance_jobs),
+            *(job for _, job in (*maintenance_jobs, *reconcile_jobs)),
             *(_operator_jobs(ProjectJobs(project, platform, options, names)) if decisions else ()),
         ],
         sensors=[
@@ -164,6 +175,7 @@ def build_definitions(
         schedules=[
             *chain.from_iterable(trigger.schedules for trigger in triggers),
             *(maintenance_schedule(flow, platform, names[flow.name], job) for flow, job in maintenance_jobs),
+            *(reconcile_schedule(flow, names[flow.name], job) for flow, job in reconcile_jobs),
         ],
         resources=resources,
         metadata=location_metadata(project, names),
@@ -222,6 +234,7 @@ def _operator_jobs(jobs: ProjectJobs) -> Iterator[JobDefinition]:
     yield from decision_jobs(jobs)
     yield from isolated_replay_jobs(jobs)
     yield delete_job(jobs)
+    yield operator_reconcile_job(jobs)
 
 
 def _broken_assets(project: Project, names: DagsterNames) -> list[AssetsDefinition]:
@@ -248,7 +261,7 @@ def _partitions(flows: Sequence[Dataflow], names: DagsterNames) -> dict[str, Win
 def _checks(flow: Dataflow, platform: Platform, names: DagsterNames) -> list[AssetChecksDefinition]:
     return [
         DataflowChecks(flow, names[flow.name]).definition(check, platform)
-        for check in definitions_of(flow).table_checks(flow)
+        for check in (*reconcile_checks(flow), *definitions_of(flow).table_checks(flow))
     ]
 
 

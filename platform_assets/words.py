@@ -51,11 +51,17 @@ def stored_in_words(kind: str, text: str) -> str:
 
 def comparison_in_words(kind: str, verified: Verified) -> str:
     """Return what the last comparison of source and table showed."""
-    what = f"up to {in_words(kind, verified.watermark)}, on {time_text(verified.time)}"
+    lower, profile = deserialise(verified.lower), PROFILES[kind]
+    start = f"from {profile.reach_in_words(lower)} " if lower else ""
+    end = f"up to {profile.reach_in_words(verified.watermark)}, " if verified.watermark else ""
+    what = f"{start}{end}on {time_text(verified.time)}"
     compared = LEVEL_WORDS[verified.level]
     if verified.is_equal:
         return f"verified {what}: {compared} of source and table are equal"
     counts = RangeCounts(verified.missing, verified.extra, verified.different)
+    if verified.repaired is not None:
+        repaired = counts_in_words(counts, verified.level)
+        return f"verified {what}: {repaired}, repaired by entry {verified.repaired}"
     return f"differs from the source {what}: {counts_in_words(counts, verified.level)}"
 
 

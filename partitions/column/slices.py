@@ -16,6 +16,7 @@ from partitions.column.state import ColumnState, ReadBound
 from partitions.errors import BadPart
 from partitions.plan import Size, Skip
 from partitions.predicate import AllOf, Among, AnyOf, HasValue, Predicate, any_of
+from partitions.reconcile.repair import Repaired
 from partitions.sentinels import Watermark, serialise
 from partitions.watermark import compare_values
 
@@ -34,8 +35,9 @@ class ColumnSlice:
         its own may read.
         source: a text that differs for another source of the same name; None if nothing distinguishes
         them.
-        why: ``run``, or ``replay`` for a chunk of a replay.
+        why: ``run``, ``replay`` for a chunk of a replay, or ``reconcile`` for a repair.
         saves: whether the state moves to its upper bounds; else it stays.
+        repairs: keys or ranges that a repair reads instead of ``ranges``, which are empty then.
         since: always None: a column watermark has no filtered cold start (:class:`partitions.plan.Slice`).
     """
 
@@ -47,13 +49,16 @@ class ColumnSlice:
     cuts: tuple[Any, ...] = ()
     source: str | None = None
 
-    why: Literal["run", "replay"] = "run"
+    why: Literal["run", "replay", "reconcile"] = "run"
     saves: bool = True
+    repairs: Repaired | None = None
     since: None = None
 
     @property
     def rows(self) -> Predicate:
         """The rows that it reads."""
+        if self.repairs is not None:
+            return any_of(self.repairs.rows_to_read)
         null_rows = AllOf(tuple(Among(range_.column, (None,)) for range_ in self.ranges))
         return (
             AnyOf((*_alternatives(self.rows_with_value), null_rows))
@@ -144,13 +149,15 @@ class ColumnSlice:
                 "upper": json.loads(serialise(self.upper)),
                 "lower_inclusive": all(range_.lower_inclusive for range_ in self.ranges),
                 "upper_inclusive": all(range_.upper_inclusive for range_ in self.ranges),
-                **({"reason": self.why} if self.why == "replay" else {}),
+                **({"reason": self.why} if self.why != "run" else {}),
             }
         ]
 
     @property
     def words(self) -> str:
         """The rows in words."""
+        if self.repairs is not None:
+            return self.repairs.words
         ranges = [range_.words for range_ in self.ranges]
         columns = [range_.column for range_ in self.ranges]
         nulls = (

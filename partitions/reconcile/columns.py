@@ -82,6 +82,7 @@ def match_columns(
     source: Mapping[str, ColumnType],
     table: Mapping[str, ColumnType | None],
     own_columns: Collection[str],
+    immutable: Collection[str] = (),
 ) -> MatchedColumns:
     """Match the columns of both sides by name, ignoring case.
 
@@ -89,9 +90,11 @@ def match_columns(
         source: types at the source, by name.
         table: types in the table, by name; None: a nested type.
         own_columns: columns of the table that loading adds, which no source has.
+        immutable: columns of the table that keep their first value.
     """
     at_source = {name.casefold(): name for name in source}
     added = {name.casefold() for name in own_columns}
+    first_values = {name.casefold() for name in immutable}
     compared, others = list[ComparedColumn](), list[NotCompared]()
     for name, table_type in table.items():
         source_name = at_source.pop(name.casefold(), None)
@@ -100,6 +103,9 @@ def match_columns(
                 others.append(NotCompared(name, "the source does not have it"))
             continue
         source_type = source[source_name]
+        if name.casefold() in first_values:
+            others.append(NotCompared(name, "the table keeps its first value (target.immutable)"))
+            continue
         if why := _why_not(source_type, table_type):
             others.append(NotCompared(name, why))
             continue

@@ -70,7 +70,12 @@ class Differences:
 
 
 def find_differences(
-    source: Iterable[RowSum], table: Iterable[RowSum], limit: int, key_columns: Sequence[str]
+    source: Iterable[RowSum],
+    table: Iterable[RowSum],
+    limit: int,
+    key_columns: Sequence[str],
+    *,
+    keeps_several: bool = False,
 ) -> Differences:
     """Compare the rows of both sides, each sorted by the key's hash.
 
@@ -83,10 +88,13 @@ def find_differences(
         table: rows of the table.
         limit: most keys of each sort to keep.
         key_columns: merge keys; empty: there are none.
+        keeps_several: whether the table keeps all rows that one read had of a key.
     """
     result = Differences(limit, tuple(key_columns))
     for _, at_source, in_table in pair(source, table, lambda row: row.key_hash):
-        if key_columns:
+        if key_columns and keeps_several and len(at_source) > 1:
+            _compare_rows_of_key(result, at_source, in_table)
+        elif key_columns:
             _compare_key(result, at_source, in_table)
         else:
             _compare_counts(result, at_source, in_table)
@@ -111,6 +119,29 @@ def _compare_key(result: Differences, at_source: Sequence[RowSum], in_table: Seq
         if number >= 0:
             result.add("different", row, number)
     _add_all(result, "extra", [row for row in in_table if row is not counterpart])
+
+
+def _compare_rows_of_key(
+    result: Differences, at_source: Sequence[RowSum], in_table: Sequence[RowSum]
+) -> None:
+    """Compare several rows of a key: the table has those of the last read, which no one knows exactly.
+
+    They include the newest ones, each as often as the source has it.
+    """
+    if any(row.range == ABOVE for row in (*at_source, *in_table)):
+        return
+    newest = _newest(at_source)
+    all_rows, newest_rows, table_rows = (
+        Counter((row.row_hash, row.range) for row in rows) for rows in (at_source, newest, in_table)
+    )
+    if newest_rows <= table_rows <= all_rows:
+        return
+    if not in_table:
+        _add_all(result, "missing", newest)
+        return
+    place = next((row.range for row in (*newest, *in_table) if row.range >= 0), None)
+    if place is not None:
+        result.add("different", newest[0], place)
 
 
 def _newest(rows: Sequence[RowSum]) -> Sequence[RowSum]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +11,7 @@ from partitions.column.predicates import format_bound
 from partitions.column.state import ColumnState, ReadBound
 from partitions.errors import ConfigurationError
 from partitions.predicate import EVERYTHING, AllOf, Among, Between, HasValue, Predicate, all_of, any_of
-from partitions.sentinels import encode
+from partitions.sentinels import Watermark, encode
 
 ABOVE, OUTSIDE = -1, -2
 """Numbers of rows that are in no range: above the watermark, and outside of the requested range."""
@@ -30,6 +30,7 @@ class ComparedRange:
         upper: None: no upper bound.
         upper_inclusive: whether rows at the upper bound belong to it.
         holds_nulls: whether it is the range of rows without a value, which has no bounds.
+        unit: the unit of windows that it holds; None: it holds all rows, whatever their unit.
     """
 
     column: str
@@ -37,6 +38,7 @@ class ComparedRange:
     upper: Any = None
     upper_inclusive: bool = False
     holds_nulls: bool = False
+    unit: Mapping[str, Any] | None = None
 
     @property
     def words(self) -> str:
@@ -48,14 +50,25 @@ class ComparedRange:
             *([f"{self.column} >= {format_bound(self.lower)}"] if self.lower is not None else []),
             *([f"{self.column} {upper_sign} {format_bound(self.upper)}"] if self.upper is not None else []),
         ]
-        return " and ".join(bounds) or f"{self.column} has any value"
+        unit = ", ".join(f"{name} {value}" for name, value in (self.unit or {}).items())
+        return " of ".join(filter(None, [" and ".join(bounds) or f"{self.column} has any value", unit]))
+
+    @property
+    def rows(self) -> Predicate:
+        """The rows of the range, whatever their other watermark columns have."""
+        if self.holds_nulls:
+            return Among(self.column, (None,))
+        if self.lower is None and self.upper is None:
+            return HasValue(self.column)
+        return Between(self.column, self.lower, self.upper, upper_inclusive=self.upper_inclusive)
 
     def as_json(self) -> dict[str, Any]:
         """Return its bounds as objects in sentinel JSON; None: no bound."""
         bounds = {"lower": self.lower, "upper": self.upper}
+        unit = {} if self.unit is None else {"unit": encode(dict(self.unit))}
         return {
             name: None if value is None else {self.column: encode(value)} for name, value in bounds.items()
-        } | {"without_value": self.holds_nulls}
+        } | {"without_value": self.holds_nulls, **unit}
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,8 @@ class Ranges:
         with_nulls: whether rows without a value in the column take part.
         requires_value: whether rows without a value in any watermark column take no part.
         also: further condition that rows of both sides meet, such as a retention's.
+        units: the units of windows, each with the predicate of its rows; each has ranges of its own.
+        loaded: rows of loaded windows; None: all rows up to ``state`` are loaded.
     """
 
     column: str
@@ -82,12 +97,15 @@ class Ranges:
     with_nulls: bool = True
     requires_value: bool = False
     also: Predicate = EVERYTHING
+    units: tuple[tuple[Mapping[str, Any], Predicate], ...] = ()
+    loaded: Predicate | None = None
 
     def __post_init__(self) -> None:
         """Refuse more ranges than a comparison keeps sums of."""
-        if len(self.edges) >= MAX_RANGES:
+        count = (len(self.edges) + 1) * max(1, len(self.units))
+        if count > MAX_RANGES:
             raise ConfigurationError(
-                f"--every: expected at most {MAX_RANGES:,} ranges, found {len(self.edges) + 1:,}: take longer ones"
+                f"--every: expected at most {MAX_RANGES:,} ranges, found {count:,}: take longer ones"
             )
 
     @property
@@ -100,12 +118,21 @@ class Ranges:
             ComparedRange(self.column, lower, upper, number == len(pairs) - 1 and bool(end and end.inclusive))
             for number, (lower, upper) in enumerate(pairs)
         ]
+        if self.units:
+            return [replace(range_, unit=unit) for range_ in ranges for unit, _ in self.units]
         return [*ranges, ComparedRange(self.column, holds_nulls=True)] if self.with_nulls else ranges
 
     @property
+    def reach(self) -> Watermark:
+        """The end of the last range, in the form of a state; empty if it has none."""
+        return {} if self.end is None else ColumnState({self.column: self.end}).watermark()
+
+    @property
     def reached(self) -> Predicate:
-        """Rows that lie above no watermark column."""
-        return all_of(self._reached(name) for name in self.watermark_columns)
+        """Rows that runs have loaded: of loaded windows, or above no watermark column."""
+        if self.loaded is not None:
+            return self.loaded
+        return all_of(reached_rows(self.state, name) for name in self.watermark_columns)
 
     @property
     def rows(self) -> Predicate:
@@ -134,9 +161,11 @@ class Ranges:
             bounds.append(Between(self.column, None, self.end.value, upper_inclusive=self.end.inclusive))
         return tuple(bounds)
 
-    def _reached(self, name: str) -> Predicate:
-        mark = self.state.bounds.get(name)
-        without_value = Among(name, (None,))
-        if mark is None:
-            return without_value
-        return any_of([Between(name, None, mark.value, upper_inclusive=mark.inclusive), without_value])
+
+def reached_rows(state: ColumnState, column: str) -> Predicate:
+    """Return the rows that do not lie above a state by one column; without a value none does."""
+    mark = state.bounds.get(column)
+    without_value = Among(column, (None,))
+    if mark is None:
+        return without_value
+    return any_of([Between(column, None, mark.value, upper_inclusive=mark.inclusive), without_value])

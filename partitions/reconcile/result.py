@@ -11,6 +11,7 @@ from partitions.plan import pluralize
 from partitions.reconcile.columns import NotCompared
 from partitions.reconcile.differences import Differences, Key, RangeCounts
 from partitions.reconcile.ranges import ComparedRange
+from partitions.reconcile.repair import Repaired
 from partitions.sentinels import Watermark, encode
 
 Level = Literal["counts", "keys", "rows", "files"]
@@ -89,7 +90,7 @@ class Reconciliation:
     Attributes:
         dataflow: its name.
         level: what was compared.
-        watermark: the watermark; rows above took no part.
+        watermark: how far rows were compared: the watermark, or the end of the last window.
         position: what was compared.
         ranges: all ranges in order.
         missing: first keys that the table lacks.
@@ -97,6 +98,7 @@ class Reconciliation:
         different: first keys whose rows differ.
         not_compared: columns that were not compared.
         is_whole: whether all rows up to the watermark were compared, not only a requested range.
+        repair: what a repair reads again, or why there is none; None: nothing differs, or nobody asked.
     """
 
     dataflow: str
@@ -109,6 +111,7 @@ class Reconciliation:
     different: Sequence[Key] = ()
     not_compared: Sequence[NotCompared] = field(default=())
     is_whole: bool = True
+    repair: Repaired | str | None = None
 
     @property
     def is_equal(self) -> bool:

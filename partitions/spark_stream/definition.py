@@ -76,6 +76,7 @@ class StructuredStream(EventTimeWatermark):
     """
 
     streams_with_spark: ClassVar[bool] = True
+    holds_source_rows: ClassVar[bool] = False
 
     engine: Literal["structured_streaming"]
     timeout: Delay

@@ -42,6 +42,7 @@ class EventTimeWatermark(WatermarkDefinition):
     takes_columns: ClassVar[bool] = False
     rows_name_origin: ClassVar[bool] = False
     reads_versions: ClassVar[bool] = True
+    holds_source_rows: ClassVar[bool] = False
 
     type: Literal["stream"]
     event_time: ColumnName

@@ -21,6 +21,8 @@ from platform_assets.ledger_files.html_page import Heading, Section, html_page
 from platform_assets.ledger_files.retention import retention_document, retention_in_words
 from platform_assets.ledger_files.rows import ledger_rows
 from platform_assets.platform import build_platform
+from platform_assets.words import comparison_in_words
+from resources.notes.reconciled import Verified, compared
 from resources.outcome import error_json
 
 _FORMATS = ("table", "csv", "json", "html")
@@ -44,7 +46,9 @@ def command(
 
     def answer(flow: Dataflow) -> dict[str, Any]:
         document = profile_of(flow).ledger(platform, flow, request)
-        return {**document, "retention": retention_document(platform.log, flow, now)}
+        comparisons = [comparison.as_json() for comparison in compared(platform.log, flow.name)]
+        retained = retention_document(platform.log, flow, now)
+        return {**document, "retention": retained, "compared": comparisons}
 
     flows = context.dataflows(names)
     documents, code = collect_results(flows, answer, _failed)
@@ -77,6 +81,14 @@ def _print(context: Context, flows: Sequence[Dataflow], documents: Sequence[dict
             _print_page(context, profile_of(flow).ledger_page(flow, document))
             if retention := document["retention"]:
                 click.echo(f"  {retention_in_words(retention)}")
+            for line in _compared_in_words(flow, document):
+                click.echo(f"  {line}")
+
+
+def _compared_in_words(flow: Dataflow, document: Mapping[str, Any]) -> list[str]:
+    return [
+        comparison_in_words(flow.kind, Verified.of(comparison)) for comparison in document.get("compared", ())
+    ]
 
 
 def _print_page(context: Context, page: LedgerPage) -> None:
@@ -125,6 +137,8 @@ def _section(flow: Dataflow, document: Mapping[str, Any]) -> Section:
         facts["State"] = f"{document['state_number']}"
     if retention := document.get("retention"):
         facts["Retention"] = retention_in_words(retention)
+    if lines := _compared_in_words(flow, document):
+        facts["Compared"] = "; ".join(lines)
     return Section(flow.name, facts, page, list(ledger_rows(document)))
 
 

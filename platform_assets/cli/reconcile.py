@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from partitions.errors import StrandlineError, strip_dataflow
+from partitions.plan import pluralize
 from platform_assets.cli.context import Context, shared_options
-from platform_assets.cli.deciding import writing_platform
+from platform_assets.cli.deciding import confirm, print_effect, writing_platform
 from platform_assets.cli.several import collect_results
-from platform_assets.words import in_words
+from platform_assets.kinds import PROFILES
 from resources.outcome import error_json
 from resources.reconcile.options import LIMIT
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from partitions.reconcile.result import Reconciliation
     from resources.platform.platform import Platform
     from resources.reconcile.options import ReconcileOptions
+    from resources.reconcile.repairing import RepairPlan
 
 _DIFFERS = 1
 _SORTS = ("missing", "extra", "different")
@@ -35,6 +37,14 @@ _SORTS = ("missing", "extra", "different")
 @click.option(
     "--keys", is_flag=True, help="Refuse a dataflow without merge_keys, instead of counting its rows."
 )
+@click.option(
+    "--repair", "repairs", flag_value="all", help="Then make differing rows of the table what the source has."
+)
+@click.option(
+    "--repair-missing", "repairs", flag_value="missing", help="Only add missing rows; leave all others."
+)
+@click.option("--reason", help="Reason for the repair; stored in the log.")
+@click.option("--yes", is_flag=True, help="Repair without asking.")
 @click.option("--rows", is_flag=True, help="Compare all columns, not only keys and watermark columns.")
 @click.option(
     "--full-read",
@@ -49,22 +59,30 @@ _SORTS = ("missing", "extra", "different")
     help="Most keys of each sort to show.",
 )
 @shared_options
-def command(context: Context, names: tuple[str, ...], **options: Any) -> int:
+def command(context: Context, names: tuple[str, ...], reason: str | None, yes: bool, **options: Any) -> int:
     """Compare the source with the table up to the watermark: missing, extra and different rows."""
     from resources.reconcile.options import ReconcileOptions
 
     comparison, flows = ReconcileOptions(**options), context.dataflows(names)
+    if (comparison.repairs is None) != (reason is None):
+        raise click.UsageError(
+            "expected --reason TEXT with --repair or --repair-missing, and only with these"
+        )
     platform, now = writing_platform(context).loading(flows), context.now or datetime.now(UTC)
     results: dict[str, Reconciliation] = {}
 
     def answer(flow: Dataflow) -> dict[str, Any]:
-        results[flow.name] = _reconcile(platform, flow, comparison, now)
-        return results[flow.name].as_json()
+        if reason is None:
+            results[flow.name] = _reconcile(platform, flow, comparison, now)
+            return {**results[flow.name].as_json(), "repair": None}
+        plan = _plan(platform, flow, comparison, now)
+        results[flow.name] = plan.comparison
+        return {**plan.comparison.as_json(), "repair": _repair(platform, plan, reason, now, yes=yes)}
 
     documents, code = collect_results(flows, answer, _failed)
     kinds = {flow.name: flow.kind for flow in flows}
     context.emit({"dataflows": documents}, lambda: _print_all(context, documents, results, kinds))
-    return code or (_DIFFERS if any(not document["equal"] for document in documents) else 0)
+    return code or (_DIFFERS if any(_still_differs(document) for document in documents) else 0)
 
 
 def _reconcile(
@@ -75,12 +93,57 @@ def _reconcile(
     return reconcile(platform, flow, options, now)
 
 
+def _plan(platform: Platform, flow: Dataflow, options: ReconcileOptions, now: datetime) -> RepairPlan:
+    from resources.reconcile.repairing import plan_repair
+
+    return plan_repair(platform, flow, options, now)
+
+
+def _repair(
+    platform: Platform, plan: RepairPlan, reason: str, now: datetime, *, yes: bool
+) -> dict[str, Any] | None:
+    """Show what a repair does, ask unless ``yes``, and do it; None if there is nothing to repair."""
+    from resources.loop.holder_wait import HOLD_WAIT
+    from resources.reconcile.repairing import repair
+
+    plan.check()
+    if plan.repaired is None:
+        return None
+    name = plan.dataflow.name
+    print_effect(f"{name}: repair", plan.lines)
+    if not yes:
+        confirm("Repair these rows?")
+    outcome = repair(platform, plan, reason, now, hold_wait=HOLD_WAIT)
+    if outcome.error is not None:
+        raise outcome.error
+    return {
+        "rows": sum(commit.rows for commit in outcome.committed if commit.entry.why == "reconcile"),
+        "removed": sum(
+            commit.removed or 0 for commit in outcome.committed if commit.entry.why == "reconcile"
+        ),
+        "complete": plan.repairs_everything,
+        "entry": outcome.newest.as_json() if outcome.newest else None,
+    }
+
+
+def _still_differs(document: dict[str, Any]) -> bool:
+    repaired = document.get("repair")
+    return not (document["equal"] or (repaired and repaired["complete"]))
+
+
 def _failed(flow: Dataflow, error: StrandlineError) -> dict[str, Any]:
     empty: dict[str, list[Any]] = {name: [] for name in ("ranges", *_SORTS, "not_compared")}
     unknown = dict.fromkeys(
         ("level", "up_to", "state_number", "table_version", "source_time", "source_version")
     )
-    return {"dataflow": flow.name, **unknown, **empty, "equal": False, "error": error_json(error)}
+    return {
+        "dataflow": flow.name,
+        **unknown,
+        **empty,
+        "equal": False,
+        "repair": None,
+        "error": error_json(error),
+    }
 
 
 def _print_all(
@@ -102,7 +165,7 @@ def _print(context: Context, document: dict[str, Any], result: Reconciliation, k
     from partitions.reconcile.result import LEVEL_WORDS, counts_in_words
 
     name, totals = result.dataflow, counts_in_words(result.totals, result.level)
-    up_to = in_words(kind, document["up_to"])
+    up_to = PROFILES[kind].reach_in_words(document["up_to"]) if document["up_to"] else "none"
     verdict = f"{name}: source and table are equal" if result.is_equal else f"{name}: {totals}"
     click.secho(
         f"{verdict}, up to {up_to}" if result.is_whole else verdict, fg="green" if result.is_equal else "red"
@@ -121,6 +184,10 @@ def _print(context: Context, document: dict[str, Any], result: Reconciliation, k
             click.echo(f"  … and {hidden:,} more {sort} (--limit)")
     for column in result.not_compared:
         click.echo(f"  not compared: {column.name}: {column.why}")
+    if repaired := document["repair"]:
+        rows, removed = pluralize(repaired["rows"], "row"), pluralize(repaired["removed"], "row")
+        entry = repaired["entry"]
+        click.secho(f"  repaired by entry {entry['number']}: {rows} written, {removed} removed", fg="green")
 
 
 def _print_ranges(context: Context, result: Reconciliation) -> None:

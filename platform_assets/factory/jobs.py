@@ -9,6 +9,7 @@ from dagster import AssetCheckKey, AssetSelection, in_process_executor
 from partitions.dataflow import Dataflow
 from platform_assets.dagster_internals import JobOfOwnAssets
 from platform_assets.factory.kinds import definitions_of
+from platform_assets.factory.reconcile_job import reconcile_checks
 from resources.dagster.names import DagsterDataflowNames
 
 
@@ -38,6 +39,6 @@ def dataflow_job(dataflow: Dataflow, names: DagsterDataflowNames) -> JobOfOwnAss
 
 
 def _requested_checks(dataflow: Dataflow, names: DagsterDataflowNames) -> AssetSelection:
-    checks = definitions_of(dataflow).table_checks(dataflow)
+    checks = (*reconcile_checks(dataflow), *definitions_of(dataflow).table_checks(dataflow))
     keys = (AssetCheckKey(names.table, check.name) for check in checks if not check.with_runs)
     return AssetSelection.checks(*keys)

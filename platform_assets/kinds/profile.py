@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
+from partitions.column.words import describe_watermark
 from partitions.errors import ConfigurationError
 from partitions.plan import pluralize
 from partitions.sentinels import Watermark, encode
@@ -153,6 +154,10 @@ class KindProfile(ABC):
     @abstractmethod
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return a watermark, which is not empty, in a few words, from its JSON form or its values."""
+
+    def reach_in_words(self, reach: Mapping[str, Any]) -> str:
+        """Return how far source and table were compared: by default values of columns."""
+        return describe_watermark(reach)
 
     def watermark_document(self, watermark: Watermark) -> Mapping[str, Any] | None:
         """Return a watermark's values as readable JSON; None if words or the ledger say more."""

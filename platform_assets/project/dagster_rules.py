@@ -63,9 +63,13 @@ def check_dagster_rules(flow: Checked[Dataflow]) -> None:
     if isinstance(cron, str) and cron and not is_cron(cron):
         key = ("automation_condition", "on_cron")
         flow.refuse(key, flow.written_text(*key), _CRON)
-    schedule = flow.value.get("schedule")
-    if isinstance(schedule, str) and schedule and not is_cron(schedule):
-        flow.refuse(("schedule",), flow.written_text("schedule"), _CRON)
+    reconcile = flow.value.get("reconcile")
+    times: dict[tuple[str, ...], Any] = {("schedule",): flow.value.get("schedule")}
+    if isinstance(reconcile, dict):
+        times["reconcile", "schedule"] = reconcile.get("schedule")
+    for place, schedule in times.items():
+        if isinstance(schedule, str) and schedule and not is_cron(schedule):
+            flow.refuse(place, flow.written_text(*place), _CRON)
     freshness = flow.model.freshness if flow.model else None
     if freshness and min(freshness.fail, freshness.warn or freshness.fail) < _SHORTEST:
         flow.refuse(("freshness",), "less than a minute", "durations of at least PT1M")

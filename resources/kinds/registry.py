@@ -20,6 +20,7 @@ from resources.kinds.column.reconcile import ColumnReconcile
 from resources.kinds.column.replay import ColumnReplay
 from resources.kinds.offset.fixtures import OffsetFixtures
 from resources.kinds.offset.opening import offset_rules, open_offset
+from resources.kinds.offset.reconcile import OffsetReconcile
 from resources.kinds.offset.replay import CommitReplay
 from resources.kinds.path.fixtures import PathFixtures
 from resources.kinds.path.opening import open_path, path_rules
@@ -32,6 +33,7 @@ from resources.kinds.stream.fixtures import StreamFixtures
 from resources.kinds.stream.opening import open_stream, stream_rules
 from resources.kinds.window.fixtures import WindowFixtures
 from resources.kinds.window.opening import open_windows, window_rules
+from resources.kinds.window.reconcile import WindowReconcile
 from resources.kinds.window.replay import WindowReplay
 
 KINDS: Mapping[type, RegisteredKind] = MappingProxyType(
@@ -40,8 +42,12 @@ KINDS: Mapping[type, RegisteredKind] = MappingProxyType(
         ColumnWatermark: RegisteredKind(
             "column", open_column, column_rules, ColumnFixtures, ColumnReplay, ColumnReconcile
         ),
-        WindowWatermark: RegisteredKind("window", open_windows, window_rules, WindowFixtures, WindowReplay),
-        OffsetWatermark: RegisteredKind("offset", open_offset, offset_rules, OffsetFixtures, CommitReplay),
+        WindowWatermark: RegisteredKind(
+            "window", open_windows, window_rules, WindowFixtures, WindowReplay, WindowReconcile
+        ),
+        OffsetWatermark: RegisteredKind(
+            "offset", open_offset, offset_rules, OffsetFixtures, CommitReplay, OffsetReconcile
+        ),
         StreamWatermark: RegisteredKind("stream", open_stream, stream_rules, StreamFixtures),
         StructuredStream: RegisteredKind(
             "stream", open_spark_stream, spark_stream_rules, SparkStreamFixtures

@@ -85,7 +85,7 @@ class BadPartPolicy(Generic[SliceT]):
         """
         bad_parts = self._bad_parts
         if (
-            slice_.why in ("run", "replay")
+            slice_.why in ("run", "replay", "reconcile")
             or not isinstance(bad_parts, SetsAside)
             or not slice_.contains(bad)
         ):

@@ -12,7 +12,7 @@ from partitions.errors import Conflict, DataflowHeld, StrandlineError
 from partitions.fingerprint import fingerprint
 from partitions.instants import time_text
 from partitions.plan import FixesInputs, TellsSourceIdentity
-from partitions.request import Forced, Replay, ReplayCommits, ReplayFiles
+from partitions.request import Forced, Repair, Replay, ReplayCommits, ReplayFiles
 from partitions.sentinels import serialise
 from resources.kinds.contract.bad_parts import SetsAside
 from resources.kinds.contract.planning import CountsFirstLoads
@@ -54,7 +54,7 @@ def draft_intent(
     run.notify(Step.LIST_KEPT, file_list)
     quarantine, quarantined_count = _store_quarantine(run, entry, slice_, object_name)
     replaces = _replaces(entry, head, slice_)
-    reads_again = replaces == "own" or slice_.why == "replay"
+    reads_again = replaces == "own" or slice_.why in ("replay", "reconcile")
     return Intent(
         id=intent_id,
         number=number,
@@ -67,7 +67,7 @@ def draft_intent(
         lower=serialise(slice_.lower) if slice_.lower else None,
         upper=serialise(slice_.upper),
         reason=run.request.reason
-        if isinstance(run.request, Replay | ReplayFiles | ReplayCommits | Forced)
+        if isinstance(run.request, Replay | ReplayFiles | ReplayCommits | Forced | Repair)
         else None,
         definition=definition_of(run.dataflow),
         fingerprint=fingerprint(run.dataflow),

@@ -21,7 +21,7 @@ from typing import Any, Generic
 from partitions.errors import BadPart, Conflict, SchemaEvolved, SourceError, StrandlineError, TooManyBadParts
 from partitions.path.bad_files import is_loaded, is_outdated
 from partitions.plan import Plan, Slice, is_repeat, pluralize
-from partitions.request import Forced, LateOnly, Replay, ReplayCommits, ReplayFiles
+from partitions.request import Forced, LateOnly, Repair, Replay, ReplayCommits, ReplayFiles
 from partitions.slow_slices import SlowSlices
 from resources.kinds.contract.planning import RunsAhead
 from resources.kinds.contract.reading import ReadsVersions, ReportsBatches
@@ -151,8 +151,8 @@ class _RunExecution(Generic[SliceT]):
 
     @property
     def _skips_loaded_chunk(self) -> bool:
-        """Whether the run replays a chunk that it skips if the chunk is loaded already."""
-        return isinstance(self._run.request, Replay | ReplayFiles | ReplayCommits)
+        """Whether the run repairs, or replays a chunk that it skips if the chunk is loaded already."""
+        return isinstance(self._run.request, Replay | ReplayFiles | ReplayCommits | Repair)
 
     @property
     def _replays(self) -> bool:
@@ -179,7 +179,8 @@ class _RunExecution(Generic[SliceT]):
         if intent.writes_apart:
             self._outcome.newest = finish_apart(self._run, entry, intent)
             return
-        if intent.why == "promote" or (intent.why == "replay" and not self._skips_loaded_chunk):
+        is_of_other = intent.why == "replay" and not self._skips_loaded_chunk
+        if intent.why in ("promote", "reconcile") or is_of_other:
             # No run does their work: the same command takes the next number, if this one did not come to it.
             reason = f"the {intent.why} was interrupted; start it again"
             self._outcome.newest = close_intent(self._run, entry, intent, reason)

@@ -45,7 +45,7 @@ def pinned_schema(
         rest = [run.kind.bad_parts.slice_without(slice_, bad) or slice_ for slice_ in slices]
         if rest != list(slices):
             for slice_, before in zip(rest, slices, strict=True):
-                if slice_ != before and slice_.why in ("run", "replay"):
+                if slice_ != before and slice_.why in ("run", "replay", "reconcile"):
                     bad_parts.check_count(slice_, None)
             return pinned_schema(run, outcome, rest, bad_parts)
         if any(bad_parts.leave_out(slice_, bad, None) for slice_ in slices):

@@ -29,7 +29,7 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.kinds.contract.reading import ReportsMissingColumns
 from resources.kinds.contract.slices import SliceT
-from resources.kinds.contract.writing import StatsReader
+from resources.kinds.contract.writing import RepairsKeys, StatsReader
 from resources.loop.appending import replaced_until
 from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
@@ -278,6 +278,8 @@ def _rows_to_write(
     if not isinstance(planned, ByKeys):
         # A slice that records failures alone adds no rows by keys. Elsewhere nothing is dropped: Spark would be asked for the columns again.
         return rows.drop(DELETES_COLUMN, ABSENT_COLUMN) if run.dataflow.target.merges else rows
+    if intent.why == "reconcile" and whole is not None and isinstance(run.kind.writing, RepairsKeys):
+        return run.kind.writing.repaired_rows(rows, whole, intent, run.table)
     latest = latest_by_key(marked_deletes(run.dataflow, rows), planned)
     if whole is not None:
         latest = with_missing_keys(run, intent, whole, latest, planned, is_checked=is_checked)

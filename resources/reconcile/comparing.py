@@ -39,12 +39,14 @@ class SidePair:
         table: the table.
         source_columns: columns of the source.
         table_columns: columns of the table.
+        keeps_several: whether the table keeps all rows that one read had of a key.
     """
 
     source: ComparedSide
     table: ComparedSide
     source_columns: HashedColumns
     table_columns: HashedColumns
+    keeps_several: bool = False
 
     def compare(self, limit: int) -> Compared:
         """Return the counts of all ranges, and the rows that differ.
@@ -84,4 +86,5 @@ class SidePair:
             self.table.rows(self.table_columns, within),
             limit,
             keys,
+            keeps_several=self.keeps_several,
         )

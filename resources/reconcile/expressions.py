@@ -108,6 +108,13 @@ class Expressions:
         """Return the number of the range of a row that lies in one."""
         ranges = self.columns.ranges
         number = self._number_between(0, ranges.edges)
+        if ranges.units:
+            cases = " ".join(
+                f"WHEN {self.condition(rows)} THEN {place}"
+                for place, (_, rows) in enumerate(ranges.units[:-1])
+            )
+            unit = f"CASE {cases} ELSE {len(ranges.units) - 1} END" if cases else "0"
+            return f"({number}) * {len(ranges.units)} + {unit}"
         if not ranges.with_nulls:
             return number
         return f"CASE WHEN {self._name} IS NULL THEN {len(ranges.all) - 1} ELSE {number} END"

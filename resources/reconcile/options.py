@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
+from partitions.reconcile.repair import MAX_KEYS, SORTS, RepairedSorts
 from partitions.reconcile.result import Level
 
 LIMIT = 20
@@ -24,6 +25,7 @@ class ReconcileOptions:
         rows: whether all columns are compared.
         limit: most keys of each sort that are shown.
         full_read: whether a source that cannot count may be read as a whole.
+        repairs: which differing rows are repaired afterwards; None: none.
     """
 
     start: str | None = None
@@ -33,6 +35,17 @@ class ReconcileOptions:
     rows: bool = False
     limit: int = LIMIT
     full_read: bool = False
+    repairs: RepairedSorts | None = None
+
+    @property
+    def kept_keys(self) -> int:
+        """Most keys of each sort that the comparison keeps."""
+        return self.limit if self.repairs is None else max(self.limit, MAX_KEYS + 1)
+
+    @property
+    def repaired_sorts(self) -> tuple[str, ...]:
+        """Sorts of differing rows that are repaired afterwards."""
+        return () if self.repairs is None else SORTS[self.repairs]
 
     @property
     def is_whole(self) -> bool:

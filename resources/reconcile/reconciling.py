@@ -39,7 +39,8 @@ def reconcile(
         kinds = sorted(kind.name for kind in platform.kinds.values() if kind.reconcile is not None)
         raise ConfigurationError(
             f"dataflow {dataflow.name}: reconcile compares dataflows with a watermark of type {' or '.join(kinds)}, "
-            f"found {dataflow.kind}, which it cannot compare yet"
+            f"found {dataflow.kind}: its rows wait, are merged or come late by event time, so those of the table need not be"
+            " those of the source"
         )
     entry, version = _fixed(platform, dataflow)
     if entry is None or version is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
@@ -19,6 +19,7 @@ from partitions.reconcile.differences import Key
 from partitions.reconcile.ranges import Ranges
 from partitions.reconcile.result import ComparedPosition, Level, Reconciliation
 from partitions.schema_merging import RESCUED_DATA
+from partitions.sentinels import Watermark
 from partitions.target import (
     COMMIT_COLUMN,
     DATAFLOW_COLUMN,
@@ -30,6 +31,7 @@ from resources.platform.stores import Stores
 from resources.reconcile.comparing import Compared, SidePair
 from resources.reconcile.expressions import HashedColumns
 from resources.reconcile.kind import ReconcileKind
+from resources.reconcile.repairable import find_repair
 from resources.reconcile.side import ComparedSide
 from resources.reconcile.spark_side import SparkSide
 from resources.tables.contract.commits import Version
@@ -64,7 +66,15 @@ class OpenedSource:
 
 @dataclass(frozen=True)
 class ReconcileRows(ReconcileKind):
-    """The comparison of rows; a kind says which source it opens, and in which ranges rows are counted."""
+    """The comparison of rows; a kind says which source it opens, and in which ranges rows are counted.
+
+    Attributes:
+        applies_deletes: whether deletes of the source are in the rows that are compared.
+        no_repair: why rows of this kind are not repaired, for people; None: they are.
+    """
+
+    applies_deletes: ClassVar[bool] = False
+    no_repair: ClassVar[str | None] = None
 
     @abstractmethod
     def opened(self) -> AbstractContextManager[OpenedSource]:
@@ -83,11 +93,20 @@ class ReconcileRows(ReconcileKind):
             ConfigurationError: the requested range does not fit the column.
         """
 
+    def pinned_columns(self) -> str:
+        """Return the columns with which runs read the source."""
+        assert self.entry.pinned is not None, self.entry
+        return self.stores.log.get_schema(self.entry.pinned)
+
+    def reach(self, ranges: Ranges) -> Watermark:  # noqa: ARG002 - kinds without one value per column use it
+        """Return how far all rows are compared, by column: by default the watermark."""
+        return self.entry.state()
+
     @override
     def check(self) -> None:
         """Refuse a table that by definition holds other rows than its source, and keys that are not there."""
         self.options.level(self.dataflow)
-        _refuse(self.dataflow)
+        _refuse(self)
         _refuse_deletes(self)
 
     @override
@@ -97,8 +116,9 @@ class ReconcileRows(ReconcileKind):
             return _compared(self, source, version)
 
 
-def _refuse(dataflow: Dataflow) -> None:
+def _refuse(kind: ReconcileRows) -> None:
     """Raise ConfigurationError for a table that by definition holds other rows than its source."""
+    dataflow = kind.dataflow
     target, obstacle = dataflow.target, None
     if dataflow.has_step:
         obstacle = (
@@ -106,7 +126,11 @@ def _refuse(dataflow: Dataflow) -> None:
         )
     elif target.load == "overwrite":
         obstacle = "load: overwrite, with which the table holds the rows of the last run alone"
-    elif dataflow.deletes_keys:
+    elif target.insert_only:
+        obstacle = "insert_only, with which the table keeps the first row of each key"
+    elif any(rule.on_fail == "reject" for rule in dataflow.rules):
+        obstacle = "rules that reject rows, which the table lacks then"
+    elif target.may_delete or (dataflow.deletes_keys and not kind.applies_deletes):
         obstacle = "rows that delete their key, which only a load tells apart"
     if obstacle is not None:
         raise ConfigurationError(
@@ -127,24 +151,27 @@ def _compared(kind: ReconcileRows, source: OpenedSource, version: Version) -> Re
     dataflow, entry, options = kind.dataflow, kind.entry, kind.options
     level, table = options.level(dataflow), _table_side(kind.stores, dataflow, version)
     types = {name: type_ for name, type_ in source.side.columns().items() if type_ is not None}
-    matched = match_columns(types, table.columns(), (*_OWN_COLUMNS, *dataflow.target.names.all))
+    own_columns = (*_OWN_COLUMNS, *dataflow.target.names.all)
+    matched = match_columns(types, table.columns(), own_columns, dataflow.target.immutable or ())
     ranges = replace(kind.ranges(source.side), also=_retained_rows(dataflow, matched, kind.now))
     pair = _pair(dataflow, source.side, table, matched, ranges, level)
     try:
-        compared = pair.compare(options.limit)
+        compared = pair.compare(options.kept_keys)
     except StrandlineError:
         raise
     except Exception as error:
         raise _explained(dataflow, error) from error
+    position = ComparedPosition(entry.number, version, _in_utc(source.now), source.version)
     return Reconciliation(
         dataflow.name,
         level,
-        entry.state(),
-        ComparedPosition(entry.number, version, _in_utc(source.now), source.version),
+        kind.reach(ranges),
+        position,
         compared.ranges,
-        *_keys(compared),
+        *_keys(compared, options.limit),
         not_compared=tuple(matched.others) if level == "rows" else (),
         is_whole=options.is_whole,
+        repair=find_repair(dataflow, options, matched, ranges, compared, position.words, kind.no_repair),
     )
 
 
@@ -152,12 +179,16 @@ def _in_utc(moment: datetime | None) -> str | None:
     return moment.astimezone(UTC).isoformat(timespec="seconds") if moment else None
 
 
-def _keys(compared: Compared) -> tuple[Sequence[Key], Sequence[Key], Sequence[Key]]:
+def _keys(compared: Compared, limit: int) -> tuple[Sequence[Key], Sequence[Key], Sequence[Key]]:
     """Return the first missing, extra and different keys."""
     differences = compared.differences
     if differences is None:
         return (), (), ()
-    return tuple(differences.missing), tuple(differences.extra), tuple(differences.different)
+    return (
+        tuple(differences.missing[:limit]),
+        tuple(differences.extra[:limit]),
+        tuple(differences.different[:limit]),
+    )
 
 
 def _table_side(stores: Stores, dataflow: Dataflow, version: Version) -> SparkSide:
@@ -206,7 +237,7 @@ def _pair(
         compared = matched.compared
     elif level == "keys":
         compared = tuple(dict.fromkeys((*keys, *marks)))
-    position = next(mark for mark in marks if mark.name.casefold() == ranges.column.casefold())
+    (position,) = matched.named([ranges.column], dataflow.name, "watermark columns")
 
     def side(*, is_source: bool) -> HashedColumns:
         def named(columns: Sequence[ComparedColumn]) -> list[tuple[str, object]]:
@@ -217,7 +248,8 @@ def _pair(
 
         return HashedColumns(ranges, named(keys), named(compared), named([position])[0])  # type: ignore[arg-type]
 
-    return SidePair(source, table, side(is_source=True), side(is_source=False))
+    keeps_several = dataflow.target.load == "merge_overwrite"
+    return SidePair(source, table, side(is_source=True), side(is_source=False), keeps_several)
 
 
 def _explained(dataflow: Dataflow, error: Exception) -> Exception:

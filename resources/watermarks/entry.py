@@ -20,10 +20,10 @@ SCHEMA_VERSION = 1
 """The version of entries and intents. A reader refuses a higher one: it might overlook something."""
 
 Why = Literal[
-    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits", "flush", "delete", "forget", "expire"
+    "run", "replay", "rewind", "set", "reset", "import", "adopt", "accept", "late", "release", "unprocess", "abandon", "promote", "maintain", "splits", "flush", "delete", "forget", "expire", "reconcile"
 ]  # fmt: skip
 
-LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote"})
+LOADS: frozenset[Why] = frozenset({"run", "replay", "late", "release", "promote", "reconcile"})
 """Reasons of entries that loaded rows of the source into the table."""
 
 DELETES: frozenset[Why] = frozenset({"delete", "expire"})
@@ -271,7 +271,7 @@ class Intent(StoredRecord):
         intent.
         first_loads: for a slice that reads files again: how many it adds to the loaded ones, below 0 if it
         deletes the rows of more missing files; None for any other slice.
-        reason: the operator's reason to promote, or the replay's; None for any other slice.
+        reason: the operator's reason to promote or repair, or the replay's; None for any other slice.
         rules: the rules of rows that its slice meets, and the versions of the tables that they refer to.
         released: the rule whose rejected rows are loaded, and the version of their table; else None.
     """

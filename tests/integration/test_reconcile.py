@@ -2,61 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from deltalake import DeltaTable
 
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres
-from tests.support.columns import Columns
 from tests.support.databases import DatabaseRows, at, rows_of
-from tests.support.iceberg import foreign_table
 from tests.support.mariadb import MariaDB
+from tests.support.reconciled import by_hand, ids_of, reconciled, sums_of
 
 pytestmark = pytest.mark.postgres
 
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
-EQUAL = {"missing": 0, "extra": 0, "different": 0}
 
 
 @pytest.fixture(params=["postgres", "mariadb"])
 def rows(request: pytest.FixtureRequest) -> DatabaseRows:
     """A table of each database."""
     return rows_of(cast("Postgres | MariaDB", request.getfixturevalue(request.param)))
-
-
-def reconciled(flow: Columns, *options: str, code: int = 0) -> dict[str, Any]:
-    """The answer of the command for one dataflow."""
-    answer = flow.feed.cli("reconcile", "flow", *options)
-    assert answer.code == code, answer.out + answer.err
-    document: dict[str, Any] = answer.json["dataflows"][0]
-    return document
-
-
-def sums_of(document: dict[str, Any]) -> list[dict[str, int]]:
-    """The counts of differing rows of each range."""
-    return [{sort: range_[sort] for sort in EQUAL} for range_ in document["ranges"]]
-
-
-def ids_of(document: dict[str, Any]) -> dict[str, list[int]]:
-    """The ids of all keys that are shown, sorted."""
-    return {sort: sorted(key["id"] for key in document[sort]) for sort in EQUAL}
-
-
-def by_hand(flow: Columns) -> Callable[[str], None]:
-    """Return what runs Spark's SQL on the table as a program of somebody else would; ``{t}`` is its name."""
-    feed = flow.feed
-    session = feed.platform.engine(feed.dataflow).session()
-    is_iceberg = feed.definition["target"].get("format") == "iceberg"
-    name = foreign_table(session, feed.table) if is_iceberg else f"delta.`{feed.table}`"
-
-    def run(statement: str) -> None:
-        session.sql(statement.replace("{t}", name)).collect()
-
-    return run
 
 
 @pytest.mark.each_case

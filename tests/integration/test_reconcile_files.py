@@ -53,6 +53,8 @@ def test_rewritten_deleted_and_late_files_are_different_extra_and_missing(feed: 
     (range_,) = document["ranges"]
     assert (range_["source"], range_["table"]) == (6, 6)
     assert (range_["missing"], range_["extra"], range_["different"]) == (1, 1, 1)
+    repair = feed.cli("reconcile", "flow", "--repair", "--reason", "because", "--yes")
+    assert (repair.code, repair.error["code"]) == (2, "no_repair")
 
 
 def test_a_tracked_set_has_no_late_files(feed: Feed) -> None:

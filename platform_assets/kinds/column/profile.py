@@ -43,6 +43,8 @@ class ColumnProfile(KindProfile):
         """Return the lower bound of the rows read; "none read" for a decision."""
         if entry.why not in LOADS:
             return "none read"
+        if entry.why == "reconcile":
+            return "what differed"
         lower = describe_watermark(deserialise(entry.lower)) if entry.lower else "the beginning"
         return f"read from {lower}"
 

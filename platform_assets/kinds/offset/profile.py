@@ -44,6 +44,11 @@ class OffsetProfile(KindProfile):
         """Return the position."""
         return state_in_words(OffsetState.of(watermark))
 
+    @override
+    def reach_in_words(self, reach: Mapping[str, Any]) -> str:
+        """Return the position: the table above is compared as it was there."""
+        return self.watermark_in_words(reach)
+
     def entry_watermark(self, entry: Entry) -> str:
         """Return the position."""
         return state_in_words(OffsetState.of(entry.state()))

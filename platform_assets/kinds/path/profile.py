@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from partitions.dataflow import Dataflow
 from partitions.plan import pluralize
 from partitions.why_answer import Reason, WhyAnswer
@@ -48,6 +50,11 @@ class PathProfile(KindProfile, FindsLateFiles, ListsNewFiles):
     def watermark_in_words(self, watermark: Mapping[str, Any]) -> str:
         """Return the path, or how many partitions are open."""
         return path_in_words(watermark)
+
+    @override
+    def reach_in_words(self, reach: Mapping[str, Any]) -> str:
+        """Return the watermark: files are compared up to there."""
+        return self.watermark_in_words(reach)
 
     def entry_watermark(self, entry: Entry) -> str:
         """Return the path, or the open partitions as stored; above 1,000 only their number."""

@@ -20,12 +20,14 @@ from partitions.dataflow import Dataflow
 from partitions.errors import PlanError
 from partitions.plan import Plan, pluralize
 from partitions.predicate import AllOf, Among, Between, Predicate, any_of
+from partitions.reconcile.repair import RepairedRanges
 from partitions.replay.chunk_slice import chunk_slice, is_done
-from partitions.request import Replay
+from partitions.request import Repair, Replay
 from partitions.sentinels import deserialise
 from partitions.target import Target
 from partitions.unit_values import ValueType, value_type_of
 from resources.kinds.column.open_transactions import OpenTransactions
+from resources.kinds.repairs import check_base
 from resources.kinds.state_of_entry import state_of
 from resources.sources.source import (
     PARTS,
@@ -82,6 +84,22 @@ class ColumnLook:
         if request.clears or self._has_rows(slice_):
             return replace(empty_plan, why=f"replay of {slice_.words}", slices=(slice_,))
         return replace(empty_plan, why=f"no row has {slice_.words}")
+
+    def plan_repair(self, entry: Entry | None, now: datetime, request: Repair) -> Plan[ColumnSlice]:
+        """Plan a repair as one slice, on the entry that it builds on."""
+        check_base(self.dataflow.name, entry, request)
+        state = state_of(ColumnState, self.dataflow, entry)
+        slice_ = ColumnSlice(
+            state.watermark(),
+            (),
+            replaces=isinstance(request.repaired, RepairedRanges),
+            version=self.above.observe(self._definition.columns, now).version,
+            why="reconcile",
+            saves=False,
+            repairs=request.repaired,
+        )
+        why = f"repair of {slice_.words}"
+        return Plan(self.dataflow.name, "column", request.number, now, why, slices=(slice_,))
 
     def plan_due(self, entry: Entry | None, now: datetime) -> Plan[ColumnSlice]:
         """Fix how far a run reads, and cut slices.

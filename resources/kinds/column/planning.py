@@ -14,7 +14,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
 from partitions.plan import Plan
-from partitions.request import DUE, Forced, LateOnly, Replay, Request
+from partitions.request import DUE, Forced, LateOnly, Repair, Replay, Request
 from partitions.sentinels import Watermark, deserialise
 from resources.kinds.column.look import ColumnLook
 from resources.kinds.contract.planning import Planning
@@ -44,6 +44,7 @@ class ColumnPlanning(Planning[ColumnSlice]):
             ConfigurationError: the request is not for due work.
             PlanError: a column cannot have a watermark, or has NULLs that are forbidden.
             NeedsDecision: code ``source_replaced`` or ``source_behind``: the source was set back.
+            Conflict: the state has changed since a repair looked at it.
             SourceError: the source refuses, or does not answer.
         """
         number, look = entry.number if entry else 0, self.look
@@ -54,6 +55,8 @@ class ColumnPlanning(Planning[ColumnSlice]):
                 f"dataflow {self.dataflow.name}: a forced run needs windows, and a column watermark has "
                 "none. To read rows again, use `strandline replay`"
             )
+        if isinstance(request, Repair):
+            return look.in_one_look(lambda once: once.plan_repair(entry, now, request))
         if isinstance(request, Replay):
             return look.in_one_look(lambda once: once.plan_replay(entry, now, request))
         return look.in_one_look(lambda once: once.plan_due(entry, now))

@@ -17,10 +17,19 @@ from partitions.column.state import ColumnState, ReadBound
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
 from partitions.loads import LackingColumn
-from partitions.predicate import Predicate
+from partitions.predicate import EVERYTHING, Predicate
+from partitions.reconcile.repair import RepairedKeys
 from resources.kinds.contract import reading as contract
 from resources.kinds.contract.reading import Reading, SliceBase
-from resources.sources.source import FetchesRows, HasRemarks, PinsRows, ReadsAbove, TellsLacking, at_version
+from resources.sources.source import (
+    AnswersSql,
+    FetchesRows,
+    HasRemarks,
+    PinsRows,
+    ReadsAbove,
+    TellsLacking,
+    at_version,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,8 +107,17 @@ class ColumnReading(Reading[ColumnSlice], contract.ReportsMissingColumns[ColumnS
 
         A replacing slice reads all rows that it deletes.
         """
-        parts = _parts(slice_) if slice_ is not None else ()
+        parts = self._parts(slice_) if slice_ is not None else ()
         return at_version(self.above, slice_.version if slice_ else None).read_rows(spark, parts, pinned)
+
+    def _parts(self, slice_: ColumnSlice) -> Sequence[Predicate]:
+        repairs = slice_.repairs
+        if repairs is None:
+            return _parts(slice_)
+        if isinstance(repairs, RepairedKeys) and not isinstance(self.above, AnswersSql):
+            # Each part of such a source may be a scan; the repair leaves other rows out.
+            return repairs.rows_to_read if len(repairs.rows_to_read) == 1 else (EVERYTHING,)
+        return repairs.rows_to_read
 
     @override
     def missing_columns(

@@ -19,12 +19,10 @@ from partitions.replay.every import fitted_bound, parse_interval
 from partitions.unit_values import ValueType
 from partitions.watermark import compare_values
 from resources.kinds.column.opening import column_look, source_and_look
-from resources.reconcile.database_side import DatabaseSide
+from resources.reconcile.opening import open_source
 from resources.reconcile.rows import OpenedSource, ReconcileRows
 from resources.reconcile.side import ComparedSide
-from resources.reconcile.spark_side import SparkSide
 from resources.replay.options import name_dataflow_in_errors
-from resources.sources.source import AnswersSql, HasVersions, ReadsAbove, at_version
 
 
 @dataclass(frozen=True)
@@ -46,40 +44,11 @@ class ColumnReconcile(ReconcileRows):
         staging = self.stores.staging(self.dataflow)
         with staging.emptied():
             above = source_and_look(self.stores, self.dataflow, staging)[1].above
-            if isinstance(above, AnswersSql):
-                with above.sql_snapshot() as snapshot:
-                    yield OpenedSource(DatabaseSide(snapshot), snapshot.now)
-            elif isinstance(above, HasVersions):
-                version = above.version()
-                yield OpenedSource(self._read_by_spark(at_version(above, version)), version=version)
-            else:
-                yield OpenedSource(self._read_as_a_whole(above))
-
-    def _read_by_spark(self, above: ReadsAbove) -> SparkSide:
-        """Return a lake table, of which each pass reads the files that it needs."""
-        spark, pinned = self.stores.engine(self.dataflow).session(), self._pinned()
-        return SparkSide(lambda rows: above.read_rows(spark, (rows,), pinned))
-
-    def _read_as_a_whole(self, above: ReadsAbove) -> SparkSide:
-        """Return all rows of a source that counts nothing itself, read or fetched once.
-
-        Raises:
-            ConfigurationError: nobody has asked for that.
-        """
-        label, pinned = self.dataflow.source.label, self._pinned()
-        if not self.options.full_read:
-            raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: reconcile would read all of {label}, since a source of type "
-                f"{self.dataflow.source.type} counts no rows itself. With --full-read it does so, once",
-                code="full_read",
-            )
-        rows = above.read_rows(self.stores.engine(self.dataflow).session(), (EVERYTHING,), pinned)
-        return SparkSide(lambda _: rows)
-
-    def _pinned(self) -> str:
-        """Return the columns with which runs read the source."""
-        assert self.entry.pinned is not None, self.entry
-        return self.stores.log.get_schema(self.entry.pinned)
+            spark, pinned = self.stores.engine(self.dataflow).session, self.pinned_columns
+            with open_source(
+                self, above, lambda: above.read_rows(spark(), (EVERYTHING,), pinned())
+            ) as source:
+                yield source
 
     def ranges(self, source: ComparedSide) -> Ranges:
         """Return the ranges up to the watermark, or to the requested end below it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from partitions.column.predicates import ColumnRange
 from partitions.column.slices import ColumnSlice
+from partitions.reconcile.repair import read_repaired
 from partitions.sentinels import deserialise, serialise
 from resources.kinds.contract.stored_slices import StoredSlices
 from resources.watermarks.column_ranges import COLUMN_RANGES
@@ -35,6 +36,8 @@ class StoredColumnSlices(StoredSlices[ColumnSlice]):
             "reads_nulls": slice_.reads_nulls,
             "cuts": serialise({"cuts": list(slice_.cuts)}),
         }
+        if slice_.repairs is not None:
+            head["repairs"] = slice_.repairs.stored()
         return StoredList(COLUMN_RANGES, rows, head)
 
     def from_rows(self, intent: Intent, stored: StoredList) -> ColumnSlice:
@@ -50,7 +53,9 @@ class StoredColumnSlices(StoredSlices[ColumnSlice]):
             tuple(ranges),
             stored.head["reads_nulls"],
             replaces=intent.replaces == "own",
-            why="replay" if intent.why == "replay" else "run",
+            why=intent.why if intent.why in ("replay", "reconcile") else "run",
             version=stored.head["version"],
             cuts=tuple(deserialise(stored.head["cuts"])["cuts"]),
+            saves=intent.why != "reconcile",
+            repairs=read_repaired(stored.head["repairs"]) if "repairs" in stored.head else None,
         )

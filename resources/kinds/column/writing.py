@@ -16,10 +16,20 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.loads import Load, OrderByColumn, ReplaceKeys, load_for_target
 from partitions.predicate import NOTHING, Predicate
+from partitions.reconcile.repair import RepairedKeys
 from partitions.replay.chunk_slice import later_rows
 from partitions.sentinels import deserialise, serialise
 from resources.kinds.column.look import deletes, rows_above
-from resources.kinds.contract.writing import ROWS, SavesHighest, StatsReader, WatchesRows, WriteStats, Writing
+from resources.kinds.column.repaired_rows import load_of_repair, rows_of_keys
+from resources.kinds.contract.writing import (
+    ROWS,
+    RepairsKeys,
+    SavesHighest,
+    StatsReader,
+    WatchesRows,
+    WriteStats,
+    Writing,
+)
 from resources.observation import observed_values
 from resources.sources.highest import as_value, highest_value
 from resources.spark.frames import observed_rows
@@ -37,7 +47,7 @@ WITHOUT = ""
 
 
 @dataclass(frozen=True)
-class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest):
+class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], RepairsKeys[ColumnSlice], SavesHighest):
     """Loads of rows above a watermark.
 
     Attributes:
@@ -58,6 +68,8 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
         ``replace_by_watermark``.
         """
         order = tuple(OrderByColumn(name) for name in self._definition.columns)
+        if slice_.repairs is not None:
+            return load_of_repair(self.dataflow.target, slice_.repairs, order)
         again = slice_.why == "replay"  # what runs have loaded since is later
         load = load_for_target(
             self.dataflow.target, self._replaced(slice_), order, guard=order if again else ()
@@ -99,6 +111,16 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
             )
 
     @override
+    def repaired_rows(self, rows: DataFrame, slice_: ColumnSlice, intent: Intent, table: Table) -> DataFrame:
+        """Return the rows of a repair's keys as its load takes them."""
+        if not isinstance(slice_.repairs, RepairedKeys):
+            return rows
+        state = ColumnState.of(deserialise(intent.before))
+        return rows_of_keys(
+            self.dataflow, rows, slice_.repairs, state, self.load(slice_, rows), intent, table
+        )
+
+    @override
     def observe(self, rows: DataFrame, slice_: ColumnSlice) -> tuple[DataFrame, StatsReader]:
         """Observe the highest value of each column, and the number of rows without any."""
         return _observe_highest(rows, self._definition.columns)
@@ -112,7 +134,7 @@ class ColumnWriting(Writing[ColumnSlice], WatchesRows[ColumnSlice], SavesHighest
         if (
             self.dataflow.source.incremental_support.saves_bound
             or self.dataflow.has_step
-            or intent.why == "replay"
+            or intent.why in ("replay", "reconcile")
         ):
             return intent.watermark
         return _state_written(intent, stats, table, reads_nulls=self._definition.nulls == "read")

@@ -97,6 +97,22 @@ class SteersRows(Protocol[SliceContra]):
 
 
 @runtime_checkable
+class RepairsKeys(Protocol[SliceContra]):
+    """A kind that repairs rows of keys which a comparison of source and table has found."""
+
+    def repaired_rows(self, rows: DataFrame, slice_: SliceContra, intent: Intent, table: Table) -> DataFrame:
+        """Return the rows that a repair's load takes, with marks on those that delete their key.
+
+        Args:
+            rows: rows of the source that the repair has read, perhaps of other keys, too.
+            slice_: the slice of the repair.
+            intent: its intent.
+            table: the table, whose newest version the repair builds on.
+        """
+        ...
+
+
+@runtime_checkable
 class SavesHighest(Protocol):
     """A kind whose state after a slice is the highest value of the rows that the slice wrote."""
 

@@ -37,10 +37,17 @@ class PathReconcile(ReconcileKind):
             "--keys": options.keys,
             "--rows": options.rows,
         }
+        name = self.dataflow.name
+        if self.options.repairs:
+            raise ConfigurationError(
+                f"dataflow {name}: --repair: expected rows above a column, found a path watermark. Late files are loaded by"
+                f" `late_files`; read rewritten ones again with `strandline replay {name} --start … --end … --replace`",
+                code="no_repair",
+            )
         flags = [flag for flag, value in values.items() if value]
         if flags:
             raise ConfigurationError(
-                f"dataflow {self.dataflow.name}: {flags[0]}: reconcile compares files by name, size and version, and all of"
+                f"dataflow {name}: {flags[0]}: reconcile compares files by name, size and version, and all of"
                 " them at once. Leave it out"
             )
 

@@ -83,6 +83,7 @@ def test_it_shows_the_covered_range_and_late_and_quarantined_files(ask: Ask, arr
         "changed": None,
         "rows_unknown": None,
         "retention": None,
+        "compared": [],
         "complete_up_to": None,
         "units": None,
         "covered": {"after": None, "up_to": {"path": "d=2/b.ndjson"}, "files": 2, "rows": 0, "withheld": 0},

@@ -30,7 +30,7 @@ def test_people_read_a_line_for_each_mistake_and_a_summary(project: Path) -> Non
         "dataflows/bad.yaml:1: source.format: found ndjsn, expected ndjson, json, csv, parquet, avro, xml or excel (did you mean ndjson?)",
         (
             "dataflows/bad.yaml:3: layr: found an unknown key, expected one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer,"
-            " maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, rules, run_after_upstream, run_tags, schedule, show_bad_records, source, sql, tags, target, transform, unknown_fields,"
+            " maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, reconcile, retry, rules, run_after_upstream, run_tags, schedule, show_bad_records, source, sql, tags, target, transform, unknown_fields,"
             " watermark (did you mean layer?)"
         ),
         f"{project}: 2 errors in 1 file; 1 dataflow without errors",

@@ -35,7 +35,7 @@ FLOW = [
         GOOD + "Late_Files: ingest\n",
         (3, "Late_Files", "an unknown key"),
         (
-            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, rules, run_after_upstream, run_tags, schedule,"
+            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, reconcile, retry, rules, run_after_upstream, run_tags, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark"
         ),
         "late_files",
@@ -58,10 +58,22 @@ FLOW = [
     (GOOD + 'max_bad_records: "10"\n', (3, "max_bad_records", "'10'"), "a whole number", None),
     (GOOD + "maintenance: {optimize: PT10M}\n", (3, "maintenance.optimize", "PT10M"), "PT1H or longer", None),
     (
+        GOOD + 'reconcile: {schedule: "0 3 * * 0", last: P90D}\n',
+        (3, "reconcile.last", "last beside a path watermark"),
+        "no such key: files are compared by name, size and version, and all of them at once",
+        None,
+    ),
+    (
+        GOOD + "reconcile: {schedule: weekly}\n",
+        (3, "reconcile.schedule", "weekly"),
+        'a cron expression of five fields (minute, hour, day, month, weekday) with a time that occurs, such as "0 6 * * *" or "*/15 * * * *"; or a shorthand such as @daily',
+        None,
+    ),
+    (
         GOOD + "schema_mode: merge\n",
         (3, "schema_mode", "an unknown key"),
         (
-            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, retry, rules, run_after_upstream, run_tags, schedule,"
+            "one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer, maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, reconcile, retry, rules, run_after_upstream, run_tags, schedule,"
             " show_bad_records, source, sql, tags, target, transform, unknown_fields, watermark; schema_mode belongs in target"
         ),
         None,
