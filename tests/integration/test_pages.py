@@ -19,6 +19,7 @@ _HOW_TO = (
     "how-to/undo-a-bad-load.md",
     "how-to/moving-and-restoring.md",
     "how-to/deletes.md",
+    "how-to/rules-for-rows.md",
     "how-to/deleting-and-keeping.md",
     "how-to/read-tables-elsewhere.md",
     "how-to/why-did-nothing-run.md",
