@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, RejectedRowsChanged, RulesBroken, RuleUnfit
 from partitions.loads import Load
 from partitions.rules.counts import RuleCounts, broken_in_words, broken_rules
@@ -21,7 +22,7 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.delete_when import marked_deletes
 from resources.loop.rejected_rows import write_rejected
-from resources.loop.rule_conditions import Failures, failures
+from resources.loop.rule_conditions import Failures, PlannedTables, failures
 from resources.observation import observed_values
 from resources.spark.failures import fails_on_values, root_cause
 from resources.spark.frames import observed_rows, read_once
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 FAILED = f"{HELPER_PREFIX}failed_rules"
 """Helper column: the names of the rules that a row fails."""
+
+
+_FIRST = 1
+"""The number of the slice of a row test."""
 
 
 def rules_of(intent: Intent) -> tuple[Rule, ...]:
@@ -118,7 +123,7 @@ def checked_rows(
     cached = _read(run, intent, marked, rules)
     counts = _counts_of(observed_values(observation), rules) or _count(cached, rules)
     if broken := broken_rules(rules, counts):
-        raise _broken(run, intent, broken, counts)
+        raise _broken(run.dataflow, intent.number, broken, counts)
     _keep(run, intent, counts)
     rejected = cached.where(_is_rejected(rules)) if counts.rejected else None
     write_rejected(run, intent, slice_, rejected, cached.drop(FAILED), FAILED)
@@ -137,7 +142,28 @@ def marked_rows(
         rules: the rules.
         load: how the rows would be written.
     """
-    return _marked(failures(run, intent, rows, rules, load))
+    return _marked(failures(PlannedTables(run, intent), rows, rules, load))
+
+
+def passing_rows(dataflow: Dataflow, rows: DataFrame, load: Load) -> DataFrame:
+    """Return the rows of a row test that its rules let through, as far as the rows alone show it.
+
+    Args:
+        dataflow: the definition.
+        rows: rows with the marks of deletes.
+        load: how they would be written.
+
+    Raises:
+        RulesBroken: more rows fail than a rule allows.
+    """
+    rules = dataflow.rules
+    if not rules:
+        return rows
+    marked = _marked(failures(None, rows, rules, load))
+    counts = _count(marked, rules)
+    if broken := broken_rules(rules, counts):
+        raise _broken(dataflow, _FIRST, broken, counts)
+    return marked.where(~_is_rejected(rules)).drop(FAILED)
 
 
 def count_warned(run: RunContext[Any], intent: Intent) -> None:
@@ -277,13 +303,13 @@ def _counts_of(values: Mapping[str, Any], rules: Sequence[Rule]) -> RuleCounts |
     )
 
 
-def _broken(run: RunContext[Any], intent: Intent, broken: Sequence[Rule], counts: RuleCounts) -> RulesBroken:
+def _broken(dataflow: Dataflow, number: int, broken: Sequence[Rule], counts: RuleCounts) -> RulesBroken:
     failures_text = "; ".join(broken_in_words(rule, counts) for rule in broken)
     instead = "raise max, or "
     if any(rule.on_fail == "fail" for rule in broken):
-        instead = f"set on_fail: reject, which loads the other rows and keeps these in {rejected_table(run.dataflow)}, or "
+        instead = f"set on_fail: reject, which loads the other rows and keeps these in {rejected_table(dataflow)}, or "
     return RulesBroken(
-        f"dataflow {run.name}: expected rows of slice {intent.number} that meet the rules, found {failures_text}. Nothing "
+        f"dataflow {dataflow.name}: expected rows of slice {number} that meet the rules, found {failures_text}. Nothing "
         "of the slice was loaded, and its number was abandoned. Correct the rows at the source, "
         f"{instead}correct the rule, and run again",
         counts=dict(counts.failed),

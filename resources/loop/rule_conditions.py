@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.loads import ByKeys, Load, Replace, ReplaceAll, Scd2, Upsert
 from partitions.predicate import NOTHING
@@ -42,14 +42,23 @@ class Failures:
     helpers: Sequence[str]
 
 
-def failures(
-    run: RunContext[Any], intent: Intent, rows: DataFrame, rules: Sequence[Rule], load: Load
-) -> Failures:
+class PlannedTables(NamedTuple):
+    """The tables that rules look into, at the versions of an intent.
+
+    Attributes:
+        run: the run, which reads them.
+        intent: the slice's intent, which fixes their versions.
+    """
+
+    run: RunContext[Any]
+    intent: Intent
+
+
+def failures(tables: PlannedTables | None, rows: DataFrame, rules: Sequence[Rule], load: Load) -> Failures:
     """Return the conditions by which rows of a slice fail its rules.
 
     Args:
-        run: the run.
-        intent: the slice's intent, which fixes the versions of tables.
+        tables: the tables that rules look into; None: only the rows themselves count.
         rows: the slice's rows, with the marks of deletes.
         rules: the rules.
         load: the load of the slice: rows of the table that it replaces do not count.
@@ -59,9 +68,9 @@ def failures(
     types = {name.casefold(): data_type for name, data_type in rows.dtypes}
     for number, rule in enumerate(rules):
         if rule.unique is not None:
-            rows, by_rule[rule.label] = _not_unique(run, intent, rows, rule.unique, load, number)
+            rows, by_rule[rule.label] = _not_unique(tables, rows, rule.unique, load, number)
         elif rule.references is not None:
-            rows, by_rule[rule.label] = _unreferenced(run, intent, rows, rule, number)
+            rows, by_rule[rule.label] = _unreferenced(tables, rows, rule, number)
         else:
             by_rule[rule.label] = _fails(rule, types)
     helpers = [name for name in rows.columns if name not in columns]
@@ -95,7 +104,7 @@ def _literals(values: Sequence[Any], data_type: str) -> list[Any]:
 
 
 def _not_unique(
-    run: RunContext[Any], intent: Intent, rows: DataFrame, columns: Sequence[str], load: Load, number: int
+    tables: PlannedTables | None, rows: DataFrame, columns: Sequence[str], load: Load, number: int
 ) -> tuple[DataFrame, Column]:
     """Return rows with a helper column, and whether their values occur more than once.
 
@@ -116,7 +125,7 @@ def _not_unique(
     else:
         is_repeated = F.count(F.when(counts, 1)).over(window) > 1
     rows = rows.withColumn(repeated, has_values & F.coalesce(is_repeated, F.lit(False)))
-    stored = _stored_values(run, intent, columns, load, number)
+    stored = None if tables is None else _stored_values(tables, columns, load, number)
     fails = F.col(repeated)
     if stored is None:
         return rows, fails
@@ -131,7 +140,7 @@ def _not_unique(
 
 
 def _stored_values(
-    run: RunContext[Any], intent: Intent, columns: Sequence[str], load: Load, number: int
+    tables: PlannedTables, columns: Sequence[str], load: Load, number: int
 ) -> DataFrame | None:
     """Return the values that the table has in some columns, each once; None if it has none.
 
@@ -140,6 +149,7 @@ def _stored_values(
     """
     from pyspark.sql import functions as F
 
+    run, intent = tables
     empties = intent.replaces == "table" or isinstance(load, ReplaceAll)
     if empties or intent.table_version is None or not run.table.exists():
         return None
@@ -163,17 +173,20 @@ def _stored_values(
 
 
 def _unreferenced(
-    run: RunContext[Any], intent: Intent, rows: DataFrame, rule: Rule, number: int
+    tables: PlannedTables | None, rows: DataFrame, rule: Rule, number: int
 ) -> tuple[DataFrame, Column]:
     """Return rows with helper columns, and whether they have a value that its table lacks."""
     from pyspark.sql import functions as F
 
+    if tables is None:
+        return rows, F.lit(False)
+    run, intent = tables
     versions = (intent.rules or {}).get("versions", {})
     fails: list[Column] = []
     for place, (column, reference) in enumerate(rule.referenced.items()):
         helper = f"{_HELPER}{number}_r{place}"
-        tables = run.references.read(run.spark, {reference.table: versions[reference.table]})
-        values = tables[reference.table].select(F.col(quoted(reference.column)).alias(helper))
+        referenced = run.references.read(run.spark, {reference.table: versions[reference.table]})
+        values = referenced[reference.table].select(F.col(quoted(reference.column)).alias(helper))
         rows = rows.join(
             values.where(F.col(helper).isNotNull()).distinct(), F.col(quoted(column)) == F.col(helper), "left"
         )

@@ -31,6 +31,15 @@ NULLS = dict.fromkeys([*ROW][1:])
 FLOWS: dict[str, dict[str, Any]] = {
     "plain": {"source": FILES | {"schema": SCHEMA}, "watermark": {"type": "path"}},
     "inferred": {"source": FILES, "watermark": {"type": "path"}},
+    "ruled": {
+        "source": FILES | {"schema": "id long, n long"},
+        "watermark": {"type": "path"},
+        "rules": [
+            {"name": "positive", "expect": "n > 0", "max": 1},
+            {"unique": ["id"]},
+            {"references": {"n": "bronze/plain.id"}},
+        ],
+    },
     "merged": {
         "source": FILES | {"schema": "id long"},
         "watermark": {"type": "path"},
@@ -156,6 +165,14 @@ TESTS: dict[str, dict[str, Any]] = {
     "plain/named_file": {
         "input": {"rows": [{"id": 1}], "path": "day=2026-01-31/a.ndjson"},
         "expect": [{"id": 1, "day": "2026-01-31", "_source_file": "day=2026-01-31/a.ndjson"}],
+    },
+    "ruled/rejected": {
+        "input": [{"id": 1, "n": 1}, {"id": 2, "n": -1}, {"id": 3}, {"id": 4, "n": 4}, {"id": 4, "n": 4}],
+        "expect": [{"id": 1, "n": 1}, {"id": 3}],
+    },
+    "ruled/too_many": {
+        "input": [{"id": 1, "n": -1}, {"id": 2, "n": -2}],
+        "error": "rule positive: 2 of 2 rows (100%) fail 'n > 0', at most 1 may (max)",
     },
     "inferred/texts_stay_texts": {
         "input": [{"id": 1, "at": "2026-01-01", "x": 0.1}],

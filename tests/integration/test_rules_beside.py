@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster import AssetCheckSeverity, DagsterInstance
 
+from resources.alerts.scan import AlertScan
 from resources.outcome import Step
 from tests.integration.conftest import MakeFeed
+from tests.integration.test_dagster import run as dagster_run
 from tests.integration.test_rules import POSITIVE, SOURCE, release
 from tests.support.crash_runner import crash
-from tests.support.feed import NAME, Feed, dies_after, rows_in
+from tests.support.feed import NAME, NOW, Feed, dies_after, rows_in
 
 Rows = list[tuple[Any, ...]]
 
@@ -127,3 +130,32 @@ def test_a_condition_that_fails_on_a_row_is_named(make_feed: MakeFeed) -> None:
     feed.define(rules=[{"name": "gone", "expect": "w > 0"}])
     feed.put("2.ndjson", {"id": 2, "v": 1})
     assert "none of them in 'w > 0'" in feed.fail().message
+
+
+@pytest.mark.full
+def test_each_rule_is_a_check_and_an_alert(make_feed: MakeFeed) -> None:
+    feed = make_feed(source=SOURCE, rules=[POSITIVE, {"not_null": ["id"], "on_fail": "fail"}])
+    feed.put("1.ndjson", {"id": 1, "v": -1}, {"id": 2, "v": 2})
+    checks = {each.check_name: each for each in dagster_run(feed).get_asset_check_evaluations()}
+    positive, not_null = checks["rule_positive"], checks["rule_not_null_id"]
+    assert (positive.passed, positive.severity, not_null.passed) == (False, AssetCheckSeverity.WARN, True)
+    assert {
+        name: positive.metadata[name].value for name in ("rows_failed", "rows_checked", "share_failed")
+    } == {"rows_failed": 1, "rows_checked": 2, "share_failed": 0.5}
+    counted = checks["rows_accounted"]
+    assert (counted.passed, counted.metadata["rows_rejected"].value) == (True, 1)
+    with DagsterInstance.ephemeral() as instance:
+        scan = AlertScan(feed.platform, ("rejected",), instance, NOW, 2)
+        (verdict,) = scan.verdicts(feed.dataflow)
+    assert verdict.alert is not None
+    assert verdict.alert.text == (
+        "1 row failed a rule, and is in table bronze/flow_rejected\n  strandline rejected flow"
+    )
+    assert feed.cli("list").json[0]["rejected"] == 1
+    feed.put("2.ndjson", {"id": None, "v": 2})
+    with DagsterInstance.ephemeral() as instance:
+        failed = dagster_run(feed, instance=instance)
+        checks = {each.check_name: each for each in failed.get_asset_check_evaluations()}
+    broken = checks["rule_not_null_id"]
+    assert (broken.passed, broken.severity) == (False, AssetCheckSeverity.ERROR)
+    assert broken.description == "1 row failed; nothing of their slice was loaded"
