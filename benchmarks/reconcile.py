@@ -156,7 +156,7 @@ def run(rows: int = ROWS, rounds: int = ROUNDS) -> None:
     reported: list[dict[str, Any]] = []
     notes: list[str] = []
     for count in DIFFERENCES:
-        if count > rows // 10:
+        if count * 3 > rows:
             continue
         with _sides(rows) as sides:
             sides.load()

@@ -22,7 +22,9 @@ from partitions.sentinels import deserialise, serialise
 MAX_KEYS = 250_000
 """Most keys of one repair."""
 KEYS_OF_A_QUERY = 5_000
-"""Most keys that one query of a database names."""
+"""Keys that one query of a database names, unless there would be more than :data:`MAX_QUERIES`."""
+MAX_QUERIES = 4
+"""Most queries of a repair: each may have a connection of its own."""
 
 RepairedSorts = Literal["all", "missing"]
 """Which differing rows are repaired: all, or only those that the table lacks."""
@@ -183,5 +185,6 @@ def keys_to_repair(
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    for first in range(0, len(values), KEYS_OF_A_QUERY):
-        yield tuple(values[first : first + KEYS_OF_A_QUERY])
+    size = max(KEYS_OF_A_QUERY, -(-len(values) // MAX_QUERIES))
+    for first in range(0, len(values), size):
+        yield tuple(values[first : first + size])

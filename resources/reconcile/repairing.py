@@ -8,12 +8,13 @@ the comparison, the repair ends with a conflict.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, Conflict, DataflowHeld, NeedsDecision
+from partitions.errors import ConfigurationError, Conflict, DataflowHeld, NeedsDecision, StrandlineError
 from partitions.reconcile.repair import Repaired, RepairedKeys
 from partitions.reconcile.result import Reconciliation, counts_in_words
 from partitions.request import Repair
@@ -128,7 +129,8 @@ def repair(
         if not isinstance(outcome.error, Conflict) and not is_held:
             break
     if outcome.error is None and outcome.newest is not None and plan.repairs_everything:
-        note_repaired(platform.log, dataflow.name, outcome.newest.number)
+        with suppress(StrandlineError):  # the rows are repaired in any case
+            note_repaired(platform.log, dataflow.name, outcome.newest.number)
     return outcome
 
 

@@ -99,3 +99,17 @@ def test_random_sides_add_up() -> None:
         assert Counter(extra) == Counter(table.keys() - source.keys())
         both = source.keys() & table.keys()
         assert Counter(different) == Counter(name for name in both if source[name] != table[name])
+
+
+def test_a_table_has_all_newest_rows_of_a_key_and_none_that_the_source_lacks() -> None:
+    source = [RowSum("k", 0, text, position, (1,)) for text, position in (("a", 1), ("b", 2), ("c", 2))]
+
+    def sorts(*texts: str) -> dict[str, int]:
+        table = [RowSum("k", 0, text, None, (1,)) for text in texts]
+        found = find_differences(source, table, 9, ("id",), keeps_several=True)
+        return {sort: len(getattr(found, sort)) for sort in ("missing", "extra", "different")}
+
+    equal = {"missing": 0, "extra": 0, "different": 0}
+    assert sorts("b", "c") == sorts("a", "b", "c") == equal
+    assert sorts("b") == sorts("b", "c", "c") == sorts("b", "c", "x") == {**equal, "different": 1}
+    assert sorts() == {**equal, "missing": 2}
