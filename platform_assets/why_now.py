@@ -134,7 +134,7 @@ class _WhyNow:
         if self.next_run.error is not None:
             choices = [*self.next_run.error.choices, *choices]
         verified = last_reconciled(log, name)
-        if verified is not None and not verified.is_equal:
+        if verified is not None and not verified.is_settled:
             choices.append(f"strandline reconcile {name} --rows")
         return WhyAnswer(
             name,

@@ -196,7 +196,7 @@ def _print_details(context: Context, document: dict[str, Any], now: datetime) ->
 
 def _print_verified(kind: str, name: str, document: dict[str, Any]) -> None:
     verified = Verified.of(document)
-    click.secho(f"  {name}: {comparison_in_words(kind, verified)}", fg=None if verified.is_equal else "red")
+    click.secho(f"  {name}: {comparison_in_words(kind, verified)}", fg=None if verified.is_settled else "red")
 
 
 def _stream_line(document: dict[str, Any]) -> str | None:
