@@ -200,7 +200,7 @@ class History:
 
     @property
     def _every(self) -> tuple[str, ...]:
-        return ("--every", "20 seconds") if self.load == "append" else ()
+        return ("--every", "1 minute") if self.load == "append" else ()
 
     def _by_hand(self, statement: str) -> None:
         ids = sorted({row[0] for row in self.table_rows()}) if self.is_loaded else []
