@@ -21,6 +21,24 @@ from tests.support.feed import NAME, Feed
 UPSERT = {"load": "merge_upsert", "merge_keys": ["id"]}
 
 
+@pytest.mark.each_case
+@pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
+def test_a_table_is_partitioned_by_columns_of_any_name(make_feed: MakeFeed, load: dict[str, Any]) -> None:
+    schema = "id long, `a b` string, `x.y` string, `q``r` string"
+    names = ["a b", "x.y", "q`r"]
+    feed = make_feed(source={"schema": schema}, target={"format": "iceberg", "partition_by": names, **load})
+    feed.put("1.ndjson", *[{"id": number, "a b": "A B", "x.y": "%", "q`r": "/"} for number in (1, 2)])
+    feed.load()
+    feed.put("2.ndjson", {"id": 3, "a b": "A B", "x.y": "%", "q`r": None})
+    feed.load()
+    contents = feed.platform.table(feed.dataflow).contents
+    assert contents.partition_columns() == tuple(names)
+    rows = contents.first_rows(9).select(["id", *names]).sort_by("id")
+    assert rows.to_pylist() == [
+        {"id": number, "a b": "A B", "x.y": "%", "q`r": None if number == 3 else "/"} for number in (1, 2, 3)
+    ]
+
+
 @pytest.mark.remedy("equality_deletes", "maintain")
 @pytest.mark.each_case
 @pytest.mark.parametrize("load", [{"load": "append"}, UPSERT], ids=["append", "merge_upsert"])
