@@ -15,6 +15,7 @@ from tests.integration.test_dagster import run as dagster_run
 from tests.integration.test_rules import POSITIVE, SOURCE, release
 from tests.support.crash_runner import crash
 from tests.support.feed import NAME, NOW, Feed, dies_after, rows_in
+from tests.support.window_feed import LakeTable, event
 
 Rows = list[tuple[Any, ...]]
 
@@ -159,3 +160,35 @@ def test_each_rule_is_a_check_and_an_alert(make_feed: MakeFeed) -> None:
     broken = checks["rule_not_null_id"]
     assert (broken.passed, broken.severity) == (False, AssetCheckSeverity.ERROR)
     assert broken.description == "1 row failed; nothing of their slice was loaded"
+
+
+@pytest.mark.full
+def test_rows_that_changed_before_a_slice_was_finished_are_judged_again(make_feed: MakeFeed) -> None:
+    source = {"type": "python", "function": "rows:read", "schema": "id long, v long"}
+    watermark = {"type": "column", "columns": ["id"]}
+    feed = make_feed(source=source, watermark=watermark, rules=[POSITIVE])
+    code = "def read(request):\n    return [{'id': 1, 'v': 1}, {'id': 2, 'v': %d}, {'id': 3, 'v': %d}]\n"
+    (feed.folder / "rows.py").write_text(code % (-2, 3))
+    crash(feed, Step.SET_ASIDE)
+    assert waiting(feed) == [(2, "positive")]
+    (feed.folder / "rows.py").write_text(code % (2, -3))
+    feed.load()
+    assert (feed.ids, waiting(feed)) == ([1, 2], [(3, "positive")])
+    assert [entry.why for entry in feed.entries] == ["abandon", "run"]
+
+
+@pytest.mark.full
+def test_a_look_back_replaces_the_rejected_rows_of_its_range(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"type": "table", "table": "bronze/events", "path": None, "format": None},
+        watermark={"type": "column", "columns": ["at"], "backward": {"days": 2}},
+        target={"load": "merge_upsert", "merge_keys": ["id"]},
+        rules=[{"name": "small", "expect": "value < 10"}],
+    )
+    events = LakeTable(feed.folder / "lake" / "bronze" / "events")
+    events.put(*[event(day, f"2020-01-0{day}", value=day * (1 if day % 2 else 10)) for day in range(1, 5)])
+    feed.load()
+    assert (feed.ids, waiting(feed)) == ([1, 3], [(2, "small"), (4, "small")])
+    events.put(event(4, "2020-01-04", value=4), event(5, "2020-01-05", value=50))
+    feed.load()
+    assert (feed.ids, waiting(feed)) == ([1, 3, 4], [(2, "small"), (5, "small")])
