@@ -25,6 +25,11 @@ FORMS = ("expect", "not_null", "unique", "accepted", "references")
 LONGEST_NAME = 60
 """The most letters of a rule's name; its check in Dagster is named after it."""
 
+RULES, NUMBER, RUN, TIME = "_rejected_by", "_rejected_number", "_rejected_run", "_rejected_at"
+"""Columns of rejected rows: the rules that the row failed, joined by ``, ``; the entry's number; the run; the time."""
+
+COLUMNS = (RULES, NUMBER, RUN, TIME)
+
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _OTHER_LETTERS = re.compile(r"[^a-z0-9]+")
 _REFERENCE = re.compile(r"(?P<table>[a-z][a-z0-9_]*/[^/.]+)\.(?P<column>[^/]+)")

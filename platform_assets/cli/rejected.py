@@ -14,6 +14,8 @@ import click
 
 from partitions.errors import ConfigurationError
 from partitions.plan import pluralize
+from partitions.rules.definition import COLUMNS, NUMBER, RULES
+from partitions.target import RUN_COLUMNS
 from platform_assets.cli.context import Context, shared_options
 from platform_assets.cli.deciding import YES, confirm, print_effect, writing_platform
 from platform_assets.cli.entry_lines import print_entries
@@ -22,6 +24,10 @@ from platform_assets.platform import build_platform
 if TYPE_CHECKING:
     from resources.decisions.rejected import RejectedRows, ReleasePreview
     from resources.watermarks.entry import Entry
+
+
+_NOT_SHOWN = (*COLUMNS, *RUN_COLUMNS)
+"""Columns of a rejected row that people see in other words, or in the JSON alone."""
 
 
 @click.command("rejected")
@@ -69,8 +75,10 @@ def _print(rejected: RejectedRows, rows: Sequence[Mapping[str, Any]]) -> None:
         demand = f"expected {rule.demand}" if rule else "no rule of the dataflow any more"
         click.echo(f"  {name}: {pluralize(count, 'row')}; {demand}")
     for row in rows:
-        values = ", ".join(f"{column}={_text_of(value)}" for column, value in row.items())
-        click.echo(f"    {values}")
+        values = ", ".join(
+            f"{column}={_text_of(value)}" for column, value in row.items() if column not in _NOT_SHOWN
+        )
+        click.echo(f"    {row[RULES]} (entry {row[NUMBER]}): {values}")
     if rejected.rows:
         click.echo(
             f"  to load those that pass once more: strandline rejected {rejected.dataflow} --release RULE --reason TEXT"
@@ -111,4 +119,4 @@ def _print_release(entry: Entry | None, preview: ReleasePreview, rule: str) -> N
         return
     print_entries([entry])
     if preview.failing:
-        click.echo(f"{pluralize(preview.failing, 'row')} still fail, and stay rejected")
+        click.echo(f"{pluralize(preview.failing, 'row')} still rejected")

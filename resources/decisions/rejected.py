@@ -15,13 +15,12 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.loads import ReplaceAll, ReplaceKeys
 from partitions.plan import pluralize
-from partitions.rules.definition import Rule
+from partitions.rules.definition import RULES, Rule
 from partitions.spelling import first_few
 from partitions.table_names import REJECTED, rejected_table
 from resources.decisions.draft import require_current_definition
 from resources.loop.context import RunContext
 from resources.loop.ending import end_abandoned
-from resources.loop.rejected_rows import RULES
 from resources.loop.releasing import commit_release, release_intent, released_rows
 from resources.outcome import Observer
 from resources.platform.opener import Opener
@@ -131,7 +130,9 @@ def preview_release(platform: Opener, dataflow: Dataflow, rule: str, now: dateti
     lines = [
         f"{pluralize(passing, 'row')} of {rejected_count:,} that {rule} rejected pass the rules now, and go into {dataflow.table}",
         *(
-            [f"{pluralize(failing, 'row')} still fail, and stay in {rejected_table(dataflow)}"]
+            [
+                f"{pluralize(failing, 'row')} still {'fails' if failing == 1 else 'fail'}, and {'stays' if failing == 1 else 'stay'} in {rejected_table(dataflow)}"
+            ]
             if failing
             else []
         ),

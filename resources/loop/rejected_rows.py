@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.loads import Append, Load, Replace, ReplaceAll
 from partitions.predicate import EVERYTHING, NOTHING, Among, Predicate, any_of, columns_of
+from partitions.rules.definition import COLUMNS, NUMBER, RULES, RUN, TIME
 from partitions.table_names import REJECTED, rejected_table
 from partitions.target import DELETES_COLUMN
 from resources.kinds.contract.slices import SliceT
@@ -22,11 +23,6 @@ from resources.watermarks.entry import Entry, Intent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-RULES, NUMBER, RUN, TIME = "_rejected_by", "_rejected_number", "_rejected_run", "_rejected_at"
-"""Columns beside the row's own: the rules that it failed, joined by ``, ``; the entry's number; the run; the time."""
-
-COLUMNS = (RULES, NUMBER, RUN, TIME)
 
 
 def write_rejected(

@@ -17,6 +17,7 @@ from partitions.errors import Conflict, RowsRefused, StrandlineError, TargetErro
 from partitions.fingerprint import fingerprint
 from partitions.loads import Append, Load, ReplaceAll, release_load
 from partitions.plan import pluralize
+from partitions.rules.definition import COLUMNS, RULES
 from partitions.table_names import REJECTED
 from partitions.target import DELETES_COLUMN
 from resources.loop.appending import append, append_abandoned, follow_up
@@ -26,7 +27,6 @@ from resources.loop.delete_marks import no_columns
 from resources.loop.entries import loaded_entry, required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.intents import holding, put_intent
-from resources.loop.rejected_rows import COLUMNS, RULES
 from resources.loop.retention import hold_back_rows
 from resources.loop.row_rules import FAILED, marked_rows, rules_for_intent, rules_of
 from resources.loop.tombstones import without_buried
