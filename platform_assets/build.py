@@ -29,6 +29,7 @@ from dagster import (
 from partitions.dataflow import Dataflow, maintenance_periods
 from partitions.errors import ConfigurationError, StrandlineError
 from platform_assets.dagster_internals import VALIDATES, step_process
+from platform_assets.dagster_jobs import JobOfOneStep
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.asset_specs import DataflowSpecs, dataflow_specs, keys_of
 from platform_assets.factory.assets import broken_asset, dataflow_assets
@@ -50,6 +51,7 @@ from platform_assets.factory.reconcile_job import (
 )
 from platform_assets.factory.sensor_groups import group_sensors
 from platform_assets.location_parts import checked_name, checked_prefix, location_metadata
+from platform_assets.long_lived import long_lived
 from platform_assets.platform import build_platform
 from platform_assets.project import InvalidProject, Project, load_project
 from platform_assets.project.passed_connections import PassedConnection, with_connections
@@ -133,10 +135,25 @@ def build_definitions(
     project = with_connections(project, connections)
     platform = platform or _with_server_of_run(build_platform(project, spark=spark))
     options = options or RunOptions(run_is_live=_run_is_live)
+    prefix, translator = checked_prefix(key_prefix), translator or StrandlineTranslator()
+    with long_lived(len(project.dataflows)):
+        names, specs = _names_and_specs(
+            list(project.dataflows.values()), platform, checked_name(name), prefix, translator
+        )
+        project_jobs = ProjectJobs(project, platform, options, names)
+        return _definitions(project_jobs, specs, decisions=decisions, executor=executor)
+
+
+def _definitions(
+    project_jobs: ProjectJobs,
+    specs: Mapping[str, DataflowSpecs],
+    *,
+    decisions: bool,
+    executor: ExecutorDefinition | None,
+) -> Definitions:
+    project, platform = project_jobs.project, project_jobs.platform
+    options, names = project_jobs.options, project_jobs.names
     flows = list(project.dataflows.values())
-    names, specs = _names_and_specs(
-        flows, platform, checked_name(name), checked_prefix(key_prefix), translator or StrandlineTranslator()
-    )
     partitions = _partitions(flows, names)
     resources = _resources(flows, platform, names, options, partitions, note=note_names)
     assets = {
@@ -166,7 +183,7 @@ def build_definitions(
             *jobs.values(),
             *chain.from_iterable(trigger.jobs for trigger in triggers),
             *(job for _, job in (*maintenance_jobs, *reconcile_jobs)),
-            *(_operator_jobs(ProjectJobs(project, platform, options, names)) if decisions else ()),
+            *(_operator_jobs(project_jobs) if decisions else ()),
         ],
         sensors=[
             *group_sensors(chain.from_iterable(trigger.sensors for trigger in triggers), names),
@@ -230,7 +247,7 @@ def _names_and_specs(
     return keys_of(specs, usual), specs
 
 
-def _operator_jobs(jobs: ProjectJobs) -> Iterator[JobDefinition]:
+def _operator_jobs(jobs: ProjectJobs) -> Iterator[JobDefinition | JobOfOneStep]:
     yield from decision_jobs(jobs)
     yield from isolated_replay_jobs(jobs)
     yield delete_job(jobs)

@@ -59,9 +59,10 @@ class ProjectKey(str):
     a name or an asset that two projects have is found. Dagster's own errors name numbers and keys alone.
     """
 
-    __slots__ = ("_folder", "_name", "_tables", "_watermarks")
+    __slots__ = ("_folder", "_identifiers", "_name", "_tables", "_watermarks")
 
     _folder: str
+    _identifiers: frozenset[str]
     _name: str | None
     _tables: frozenset[AssetKey]
     _watermarks: frozenset[AssetKey]
@@ -77,6 +78,7 @@ class ProjectKey(str):
             + [names.usual_key(f"{project.layer(name)}/{name}") for name in project.broken]
         )
         key._watermarks = frozenset(keys.watermark for keys in of_dataflows)
+        key._identifiers = frozenset(names[dataflow].identifier for dataflow in names.keys)
         return key
 
     def __eq__(self, other: object) -> bool:
@@ -111,6 +113,12 @@ def _refuse_conflict(first: ProjectKey, second: ProjectKey) -> None:
             f"one code location: expected keys of their own for the assets of each Strandline project, found {projects}"
             f' with the asset {shared}. Give one of them a prefix: `build_definitions(folder, key_prefix="north")`, or'
             " `key_prefix: north` in the attributes of its defs.yaml"
+        )
+    identifier = min(first._identifiers & second._identifiers, default=None)
+    if identifier is not None:
+        raise ConfigurationError(
+            f"one code location: expected dataflows with names of their own in Dagster, found {projects} with {identifier}:"
+            " the name of a project and two _ stand before its dataflow. Give the project with a name another one"
         )
 
 

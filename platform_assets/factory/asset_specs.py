@@ -81,7 +81,13 @@ def dataflow_specs(
     reference = code_reference(platform.folder / file, line)
 
     def translated(role: Role, spec: AssetSpec) -> AssetSpec:
-        return _checked(translator.get_asset_spec(StrandlineAsset(dataflow, role, spec)), dataflow, role)
+        where = f"translator, the {role.replace('_', ' ')} of dataflow {dataflow.name}"
+        try:
+            translated_spec = translator.get_asset_spec(StrandlineAsset(dataflow, role, spec))
+        except Exception as error:
+            error.add_note(f"({where})")
+            raise
+        return _checked(translated_spec, where)
 
     table = translated("table", _table_spec(dataflow, platform, names.table, reference))
     watermark = AssetSpec(
@@ -130,8 +136,7 @@ def _keys(specs: DataflowSpecs, usual: DagsterDataflowNames) -> AssetKeys:
     return AssetKeys(specs.watermark.key, dict(zip(usual.keys.tables, tables, strict=True)))
 
 
-def _checked(spec: Any, dataflow: Dataflow, role: Role) -> AssetSpec:
-    where = f"translator, the {role.replace('_', ' ')} of dataflow {dataflow.name}"
+def _checked(spec: Any, where: str) -> AssetSpec:
     if not isinstance(spec, AssetSpec):
         raise ConfigurationError(f"{where}: expected an AssetSpec, found {type(spec).__name__}")
     if spec.partitions_def is not None:

@@ -110,7 +110,7 @@ def dataflow_assets(
 
     load.__annotations__["context"] = AssetExecutionContext  # Dagster needs the type, not its name as text
     decorate = multi_asset(
-        name=own_names.identifier,
+        name=own_names.step,
         outs=_outs(names, specs, side_table),
         check_specs=[spec for check in checks for spec in dataflow_checks.specs(check)],
         deps=_deps(dataflow, platform, names, specs),
@@ -252,11 +252,13 @@ def broken_asset(
     """Return an asset for a dataflow whose file has errors; its materialisation fails with them."""
     text = "\n".join(str(error) for error in errors)
 
+    key = names.usual_key(f"{layer}/{name}")
+
     @multi_asset(
-        name=names.tags.identifier(name),
+        name=key.to_python_identifier(),
         outs={
             "table": AssetOut(
-                key=names.usual_key(f"{layer}/{name}"),
+                key=key,
                 group_name=layer,
                 description=f"This dataflow's file has errors:\n\n```\n{text}\n```",
                 kinds={"error"},

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from dagster import AssetObservation, Config, JobDefinition, OpExecutionContext, in_process_executor, job, op
+from dagster import (
+    AssetCheckKey,
+    AssetObservation,
+    Config,
+    JobDefinition,
+    Nothing,
+    OpDefinition,
+    OpExecutionContext,
+    Out,
+    Output,
+    in_process_executor,
+    job,
+    op,
+)
 
 from partitions.errors import StrandlineError
+from partitions.supported import check_names
+from platform_assets.dagster_jobs import JobOfOneStep
 from platform_assets.project import Project
 from resources.dagster.io_managers import dagster_failure
 from resources.dagster.names import DagsterNames
@@ -61,7 +76,79 @@ class ProjectJobs:
         description: str,
     ) -> JobDefinition:
         """Return a job with one op and a config form; ``name`` is that of the command."""
-        return _config_job(self.names.shared(name), config, act, description, self.project)
+        job_name = self.names.shared(name)
+
+        def without_changes(context: OpExecutionContext, config_values: Any) -> Iterable[str]:
+            act(context, config_values)
+            return ()
+
+        step = self._step(job_name, config, without_changes, description, ())
+
+        @job(
+            name=job_name,
+            description=description,
+            config=_form(step.name, config, self.project),
+            executor_def=in_process_executor,
+        )
+        def run() -> None:
+            step()
+
+        return run
+
+    def job_with_checks(
+        self,
+        name: str,
+        config: type[Config],
+        act: Callable[[OpExecutionContext, Any], Iterable[str]],
+        description: str,
+    ) -> JobOfOneStep:
+        """Return a job as :meth:`job`, after whose op a user's own checks look at the rows that it has changed.
+
+        Args:
+            name: the name of the command.
+            config: the fields of the form.
+            act: returns the dataflows whose rows it has changed.
+            description: for people.
+        """
+        job_name = self.names.shared(name)
+        return JobOfOneStep.of(
+            job_name,
+            lambda outputs: self._step(job_name, config, act, description, outputs),
+            {
+                _output(flow): [*self.names[flow].keys.tables.values(), self.names[flow].watermark]
+                for flow in self.project.dataflows
+            },
+            {
+                AssetCheckKey(self.names[flow.name].table, check)
+                for flow in self.project.dataflows.values()
+                for check in check_names(flow.watermark, flow.operators)
+            },
+            config=_form(f"{job_name}_step", config, self.project),
+            description=description,
+            executor=in_process_executor,
+        )
+
+    def _step(
+        self,
+        job_name: str,
+        config: type[Config],
+        act: Callable[[OpExecutionContext, Any], Iterable[str]],
+        description: str,
+        outputs: Collection[str],
+    ) -> OpDefinition:
+        """Return an op whose config is the form, with the outputs of changed dataflows."""
+
+        def step(context: OpExecutionContext, config: Any) -> Iterator[Output[None]]:
+            try:
+                changed = list(act(context, config))
+            except StrandlineError as error:
+                raise dagster_failure(error, self.project.env) from error
+            yield from (Output(None, output) for output in map(_output, changed) if output in outputs)
+
+        # Dagster makes the launchpad's form from the type of the parameter.
+        step.__annotations__ = {"context": OpExecutionContext, "config": config}
+        outs = {output: Out(Nothing, is_required=False) for output in outputs}
+        return op(name=f"{job_name}_step", description=description, out=outs)(step)
 
     def log_observation(
         self, context: OpExecutionContext, dataflow: str, metadata: Mapping[str, Any]
@@ -70,33 +157,9 @@ class ProjectJobs:
         context.log_event(AssetObservation(self.names[dataflow].watermark, metadata=metadata))
 
 
-def _config_job(
-    name: str,
-    config: type[Config],
-    act: Callable[[OpExecutionContext, Any], None],
-    description: str,
-    project: Project,
-) -> JobDefinition:
-    """Return a job with one op and a config form."""
-
-    def decide(context: OpExecutionContext, config_values: Any) -> None:
-        try:
-            act(context, config_values)
-        except StrandlineError as error:
-            raise dagster_failure(error, project.env) from error
-
-    step = op(name=f"{name}_step", description=description, out={})(_with_config(decide, config))
-
-    @job(
-        name=name,
-        description=description,
-        config=_form(f"{name}_step", config, project),
-        executor_def=in_process_executor,
-    )
-    def run() -> None:
-        step()
-
-    return run
+def _output(dataflow: str) -> str:
+    """Return the name of the output of a dataflow whose rows a job has changed."""
+    return f"rows_of_{dataflow}"
 
 
 def _form(step: str, config: type[Config], project: Project) -> dict[str, Any]:
@@ -108,21 +171,6 @@ def _form(step: str, config: type[Config], project: Project) -> dict[str, Any]:
         for key, field in config.model_fields.items()
     }
     return {"ops": {step: {"config": form}}}
-
-
-def _with_config(
-    decide: Callable[[OpExecutionContext, Any], None], config: type[Config]
-) -> Callable[..., None]:
-    """Return a function whose parameter ``config`` is annotated with a type.
-
-    Dagster makes the launchpad's form from that type.
-    """
-
-    def step(context: OpExecutionContext, config: Any) -> None:
-        decide(context, config)
-
-    step.__annotations__ = {"context": OpExecutionContext, "config": config}
-    return step
 
 
 def log_lines(context: OpExecutionContext, lines: Sequence[str]) -> None:

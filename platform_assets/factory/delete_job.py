@@ -5,10 +5,13 @@ Without ``confirm`` it only shows what would be deleted.
 
 from __future__ import annotations
 
-from dagster import JobDefinition, MetadataValue, OpExecutionContext
+from collections.abc import Iterable
+
+from dagster import MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from partitions.errors import ConfigurationError
+from platform_assets.dagster_jobs import JobOfOneStep
 from platform_assets.factory.config_jobs import ProjectJobs, log_lines, markdown_list
 from platform_assets.factory.decisions import DecisionConfig
 from platform_assets.run_metadata import watermark_metadata
@@ -30,16 +33,17 @@ class DeleteConfig(DecisionConfig):
     confirm: bool = Field(default=False, description="Delete; otherwise only show what would be deleted.")
 
 
-def delete_job(jobs: ProjectJobs) -> JobDefinition:
+def delete_job(jobs: ProjectJobs) -> JobOfOneStep:
     """Return the job for all dataflows of the project."""
     text = "Delete rows in one commit, and keep them away: no later load brings them back."
-    return jobs.job("delete", DeleteConfig, _DeleteJob.of(jobs).delete, text)
+    return jobs.job_with_checks("delete", DeleteConfig, _DeleteJob.of(jobs).delete, text)
 
 
 class _DeleteJob(ProjectJobs):
     """The body of the job ``delete``."""
 
-    def delete(self, context: OpExecutionContext, config: DeleteConfig) -> None:
+    def delete(self, context: OpExecutionContext, config: DeleteConfig) -> Iterable[str]:
+        """Return the dataflows of whose tables rows were deleted."""
         (flow,) = self.project.named([config.dataflow])
         if not config.where.strip():
             raise ConfigurationError(
@@ -59,7 +63,7 @@ class _DeleteJob(ProjectJobs):
         log_lines(context, [f"{flow.name}: delete where {config.where}", *lines])
         if not config.confirm:
             context.log.warning("nothing was deleted: set confirm to true to delete these rows")
-            return
+            return ()
         deleted = delete_planned(
             platform,
             flows,
@@ -84,3 +88,4 @@ class _DeleteJob(ProjectJobs):
                 **({"purged": MetadataValue.json(purged[name])} if name in purged else {}),
             }
             self.log_observation(context, name, metadata)
+        return [name for name, entry in deleted.entries.items() if entry.deleted]

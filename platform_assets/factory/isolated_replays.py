@@ -13,6 +13,7 @@ from dagster import Config, JobDefinition, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from partitions.dataflow import Dataflow
+from platform_assets.dagster_jobs import JobOfOneStep
 from platform_assets.factory.answers import GoneAnswer
 from platform_assets.factory.config_jobs import ProjectJobs, log_lines, markdown_list
 from platform_assets.factory.decisions import DecisionConfig
@@ -70,14 +71,14 @@ class EndReplayConfig(DecisionConfig):
     confirm: bool = Field(default=False, description="Do it; otherwise only show what would be done.")
 
 
-def isolated_replay_jobs(jobs: ProjectJobs) -> list[JobDefinition]:
+def isolated_replay_jobs(jobs: ProjectJobs) -> list[JobDefinition | JobOfOneStep]:
     """Return the jobs ``replay``, ``promote`` and ``drop`` for all dataflows of the project."""
     bodies = _ReplayJobs.of(jobs)
     return [
-        jobs.job(
+        jobs.job_with_checks(
             "replay", ReplayConfig, bodies.replay, "Read a range again, in place or into an isolated table."
         ),
-        jobs.job(
+        jobs.job_with_checks(
             "promote",
             EndReplayConfig,
             bodies.promote,
@@ -90,7 +91,8 @@ def isolated_replay_jobs(jobs: ProjectJobs) -> list[JobDefinition]:
 class _ReplayJobs(ProjectJobs):
     """The bodies of the jobs ``replay``, ``promote`` and ``drop``."""
 
-    def replay(self, context: OpExecutionContext, config: ReplayConfig) -> None:
+    def replay(self, context: OpExecutionContext, config: ReplayConfig) -> Sequence[str]:
+        """Return the dataflow if its own table has changed."""
         (flow,) = self.project.named([config.dataflow])
         options = ReplayOptions(
             config.start,
@@ -119,11 +121,13 @@ class _ReplayJobs(ProjectJobs):
         )
         if result.outcome.error is not None:
             raise result.outcome.error
+        return [flow.name] if options.table is None and result.outcome.committed else []
 
-    def promote(self, context: OpExecutionContext, config: EndReplayConfig) -> None:
+    def promote(self, context: OpExecutionContext, config: EndReplayConfig) -> Sequence[str]:
+        """Return the dataflow if its table has changed."""
         flow, lines = self._preview(context, config, "promote", preview_promote)
         if not config.confirm:
-            return
+            return []
         result = promote_replay(
             self.platform,
             flow,
@@ -137,6 +141,7 @@ class _ReplayJobs(ProjectJobs):
         )
         quarantine = read_quarantine(self.platform.log, result.entry)
         self._log_result(context, flow, config, lines, watermark_metadata(result.entry, quarantine))
+        return [flow.name]
 
     def drop(self, context: OpExecutionContext, config: EndReplayConfig) -> None:
         flow, lines = self._preview(context, config, "drop", preview_drop)

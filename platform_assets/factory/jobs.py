@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dagster import AssetCheckKey, AssetSelection, in_process_executor
 
 from partitions.dataflow import Dataflow
-from platform_assets.dagster_internals import JobOfOwnAssets
+from platform_assets.dagster_jobs import JobOfOwnAssets
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.reconcile_job import reconcile_checks
 from resources.dagster.names import DagsterDataflowNames

@@ -46,17 +46,15 @@ _FRESH = 5.0
 _NAMED = 3
 
 
-def group_sensors(sensors: Iterable[SensorDefinition], names: DagsterNames) -> list[SensorDefinition]:
-    """Return the sensors, or, above a hundred dataflows, groups of sensors that do the same."""
-    all_sensors = list(sensors)
-    dataflow_sensors = [sensor for sensor in all_sensors if isinstance(sensor, DataflowSensor)]
+def group_sensors(sensors: Iterable[DataflowSensor], names: DagsterNames) -> list[SensorDefinition]:
+    """Return a sensor of Dagster for each one, or, above a hundred dataflows, for groups of them."""
+    dataflow_sensors = list(sensors)
     if len({sensor.dataflow for sensor in dataflow_sensors}) <= MAX_SINGLE:
-        return all_sensors
+        return [sensor.definition() for sensor in dataflow_sensors]
     by_name: dict[str, list[DataflowSensor]] = defaultdict(list)
     for sensor in sorted(dataflow_sensors, key=lambda sensor: sensor.dataflow):
         by_name[sensor.shell.name].append(sensor)
-    other_sensors = [sensor for sensor in all_sensors if not isinstance(sensor, DataflowSensor)]
-    return other_sensors + [
+    return [
         _group(names.shared(f"{name}_{1 + start // GROUP_SIZE}"), members[start : start + GROUP_SIZE])
         for name, members in by_name.items()
         for start in range(0, len(members), GROUP_SIZE)

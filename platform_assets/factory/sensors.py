@@ -175,44 +175,44 @@ Evaluate = Callable[[DagsterInstance, str | None, RunRecords], SensorResult]
 """Evaluates a sensor once, given Dagster, the cursor of the last tick, and the runs in flight."""
 
 
-class DataflowSensor(SensorDefinition):
+@dataclass(frozen=True)
+class DataflowSensor:
     """The sensor of one dataflow; a group may evaluate it instead.
 
     Attributes:
         shell: its name, without the dataflow's, and its interval.
         names: the dataflow's names.
         watched: the dataflows whose runs in flight an evaluation needs.
+        job: the job of the runs that it requests.
         evaluate: one evaluation.
     """
 
-    def __init__(
-        self,
-        shell: SensorShell,
-        names: DagsterDataflowNames,
-        watched: Collection[str],
-        job: Any,
-        evaluate: Evaluate,
-    ) -> None:
-        """Create a running sensor."""
-        self.shell, self.names, self.watched, self.evaluate = shell, names, watched, evaluate
-
-        def tick(context: SensorEvaluationContext) -> SensorResult:
-            records = records_in_flight(context.instance, names.tags, watched)
-            return evaluate(context.instance, context.cursor, records)
-
-        super().__init__(
-            name=names.trigger(shell.name),
-            job=job,
-            minimum_interval_seconds=shell.interval,
-            default_status=default_sensor_status(),
-            description=shell.description,
-            evaluation_fn=tick,
-        )
+    shell: SensorShell
+    names: DagsterDataflowNames
+    watched: Collection[str]
+    job: Any
+    evaluate: Evaluate
 
     @property
     def dataflow(self) -> str:
         """The dataflow's name."""
         return self.names.dataflow
+
+    def definition(self) -> SensorDefinition:
+        """Return a sensor of Dagster that runs; many of them take long to make."""
+
+        def tick(context: SensorEvaluationContext) -> SensorResult:
+            records = records_in_flight(context.instance, self.names.tags, self.watched)
+            return self.evaluate(context.instance, context.cursor, records)
+
+        return SensorDefinition(
+            name=self.names.trigger(self.shell.name),
+            job=self.job,
+            minimum_interval_seconds=self.shell.interval,
+            default_status=default_sensor_status(),
+            description=self.shell.description,
+            evaluation_fn=tick,
+        )
 
 
 def _runs_to_await(runs: Mapping[str, str], cursor: SensorCursor) -> Mapping[str, str]:

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dagster import DagsterInstance, RunRequest, RunsFilter, SensorDefinition
+from dagster import DagsterInstance, RunRequest, RunsFilter
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SourceError
-from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.sensors import DataflowSensor, SensorShell
 from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
 from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_tags import HIDDEN
@@ -56,7 +56,7 @@ def upstream_sensor(
     is_only_sensor: bool = False,
     is_due_anyway: Callable[[Tick], bool] = lambda _: False,
     partitions: WindowAssetPartitions | None = None,
-) -> SensorDefinition:
+) -> DataflowSensor:
     """Return a sensor that requests runs of ``job`` once a table that the dataflow reads has changed.
 
     Args:

@@ -80,6 +80,15 @@ class DagsterDataflowNames:
         """The dataflow's name among all projects of a location."""
         return self.tags.identifier(self.dataflow)
 
+    @property
+    def step(self) -> str:
+        """The name of the step that loads the dataflow.
+
+        Dagster names the steps of assets by their keys in this way. So neither an asset of a user nor a word that
+        Dagster reserves has this name, whatever the dataflow is called.
+        """
+        return self.table.to_python_identifier()
+
     def job(self, verb: str) -> str:
         """Return the name of a job, such as ``load_orders``."""
         return f"{verb}_{self.identifier}"

@@ -187,7 +187,7 @@ def asked(instance: DagsterInstance, feed: Feed, name: str, job: JobDefinition) 
     """What the sensor of a dataflow asks for."""
     flow = load_project(feed.folder).dataflows[name]
     partitions = WindowAssetPartitions.of(name, flow.window)
-    found = window_sensor(flow, feed.platform, names_of(flow), job, partitions, NOW.timestamp)(
+    found = window_sensor(flow, feed.platform, names_of(flow), job, partitions, NOW.timestamp).definition()(
         build_sensor_context(instance=instance)
     )
     assert isinstance(found, SensorResult)

@@ -27,6 +27,7 @@ from dagster import (
     StaticPartitionsDefinition,
     TimeWindowPartitionMapping,
     asset,
+    build_sensor_context,
 )
 
 from partitions.supported import FORMATS
@@ -51,6 +52,16 @@ DAYS = DailyPartitionsDefinition("2026-01-01", end_date="2026-01-10")
 UNITS = StaticPartitionsDefinition(["a", "b"])
 BY_DAY = {"strandline/window_column": "at"}
 TOTALS = "silver/totals"
+CHANGED_DAYS = """
+layer: silver
+source: {type: table, table: silver/totals, window_column: at}
+watermark:
+  type: window
+  definition: [{name: day, type: datetime, range: {from: "2026-01-02", to: "2026-01-05"}}]
+  window: daily
+  refresh: changed
+target: {load: merge_overwrite, replace_by_watermark: true, origin_columns: false}
+"""
 
 
 def _returning(rows: Any) -> Callable[[Any], Any]:
@@ -467,6 +478,66 @@ def test_a_dataflow_reads_the_table_of_an_asset_and_is_downstream_of_it(
     job = definitions.resolve_job_def("load_total")
     assert job.execute_in_process(instance=project.instance, run_config=QUIET).success
     assert [each["id"] for each in project.rows("bronze/total", "id")] == [1, 2]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"])
+def test_a_day_that_the_asset_stores_again_with_other_rows_is_loaded_again_below(
+    tmp_path: Path, spark_engine: SparkEngine, table_format: str
+) -> None:
+    project = OwnProject(tmp_path, spark_engine, table_format, days=CHANGED_DAYS)
+    rows = {"2026-01-02": 1, "2026-01-03": 2, "2026-01-04": 3}
+    stored = own_asset(
+        lambda context: _days(*((day, rows[day]) for day in context.partition_keys)),
+        partitions_def=DAYS,
+        metadata=BY_DAY,
+    )
+    definitions = project.definitions(stored)
+    job, sensor = definitions.resolve_job_def("load_days"), definitions.resolve_sensor_def("days_windows")
+
+    def load(**partition: Any) -> list[tuple[str, int]]:
+        """Run the job; return its table."""
+        assert job.execute_in_process(instance=project.instance, run_config=QUIET, **partition).success
+        return [(f"{row['at']:%Y-%m-%d}", row["n"]) for row in project.rows("silver/days", "at")]
+
+    project.run(stored, partitions=("2026-01-02", "2026-01-04"))
+    assert load() == [*rows.items()]
+    rows["2026-01-03"] = 20
+    for day in ("2026-01-03", "2026-01-04"):
+        project.run(stored, partition=day)
+    (request,) = sensor(build_sensor_context(instance=project.instance)).run_requests
+    assert request.tags["strandline/plan"] == "1 of 3 work units"
+    assert load(tags=request.tags) == [*rows.items()], "the rows of 2026-01-04 are as they were"
+
+
+NAIVE = [*map(datetime.fromisoformat, ("2026-03-29T02:30:00.000001", "1583-01-01")), None]
+"""Times without a zone: one that Berlin does not have, and one that the Julian calendar has on another day."""
+NAIVE_FRAMES: dict[str, Callable[[SparkEngine], Any]] = {
+    "pandas": lambda _: pd.DataFrame({"id": [0, 1, 2], "at": pd.Series(NAIVE, dtype="datetime64[us]")}),
+    "polars": lambda _: pl.DataFrame({"id": [0, 1, 2], "at": NAIVE}),
+    "pyarrow": lambda _: pa.table({"id": [0, 1, 2], "at": pa.array(NAIVE, pa.timestamp("us"))}),
+    "duckdb": lambda _: duckdb.from_arrow(NAIVE_FRAMES["pyarrow"](_)),
+    "dicts": lambda _: [{"id": number, "at": time} for number, time in enumerate(NAIVE)],
+    "spark": lambda engine: engine.session().createDataFrame([*enumerate(NAIVE)], "id long, at timestamp_ntz"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", NAIVE_FRAMES)
+@pytest.mark.parametrize("table_format", FORMATS)
+def test_times_without_a_zone_are_stored_and_read_without_one(
+    projects: dict[str, OwnProject], spark_engine: SparkEngine, table_format: str, frame: str
+) -> None:
+    project, key = projects[table_format], "silver/naive"
+    stored = own_asset(lambda _: NAIVE_FRAMES[frame](spark_engine), key)
+    for annotation in (pa.Table, pl.DataFrame, pd.DataFrame):
+        report, seen = below(key, annotation)
+        result = project.run(stored, report)
+        table = pa.table(seen[0]) if annotation is not pd.DataFrame else pa.Table.from_pandas(seen[0])
+        assert pa.types.is_timestamp(table.schema.field("at").type)
+        assert table.schema.field("at").type.tz is None
+        assert table.sort_by("id")["at"].cast(pa.timestamp("us")).to_pylist() == NAIVE
+    columns = {of.name: of.type for of in shown(result, key)[None]["dagster/column_schema"].columns}
+    assert columns["at"] == "timestamp_ntz"
 
 
 def test_the_key_prefix_of_the_project_is_no_part_of_the_table(

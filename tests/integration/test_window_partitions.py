@@ -108,7 +108,7 @@ class Dagster:
             self.partitions,
             lambda: self.now.timestamp(),
         )
-        result = sensor(build_sensor_context(instance=self.instance, cursor=self.cursor))
+        result = sensor.definition()(build_sensor_context(instance=self.instance, cursor=self.cursor))
         assert isinstance(result, SensorResult)
         self.cursor = result.cursor
         for request in result.dynamic_partitions_requests or ():

@@ -9,7 +9,6 @@ from typing import Any
 from dagster import (
     DagsterInstance,
     RunRequest,
-    SensorDefinition,
     SensorResult,
     SkipReason,
     build_sensor_context,
@@ -18,6 +17,7 @@ from dagster import (
 from partitions.dataflow import Dataflow
 from partitions.fingerprint import fingerprint
 from partitions.sentinels import serialise
+from platform_assets.factory.sensors import DataflowSensor
 from resources.connections.places import Place
 from resources.dagster.names import DagsterDataflowNames
 from resources.platform.platform import Platform
@@ -60,7 +60,7 @@ class Ticker:
         root: Path,
         instance: DagsterInstance,
         flow: Dataflow,
-        make: Callable[[Dataflow, Platform, DagsterDataflowNames, Clock], SensorDefinition],
+        make: Callable[[Dataflow, Platform, DagsterDataflowNames, Clock], DataflowSensor],
     ) -> None:
         self.landing = root / "landing"
         self.landing.mkdir()
@@ -87,7 +87,7 @@ class Ticker:
 
     def tick(self) -> RunRequest | str:
         """Return the requested run, or why there is none."""
-        result = self.sensor(build_sensor_context(instance=self.instance, cursor=self.cursor))
+        result = self.sensor.definition()(build_sensor_context(instance=self.instance, cursor=self.cursor))
         assert isinstance(result, SensorResult)
         self.cursor = result.cursor
         self.events = list(result.asset_events)

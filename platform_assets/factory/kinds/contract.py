@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from dagster import JobDefinition, ScheduleDefinition, SensorDefinition
+from dagster import JobDefinition, ScheduleDefinition
 
 from partitions.dataflow import Dataflow
-from platform_assets.dagster_internals import JobOfOneCheck
+from platform_assets.dagster_jobs import JobOfOneCheck
 from platform_assets.factory.check_results import RunCheck, TableCheck
+from platform_assets.factory.sensors import DataflowSensor
 from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_options import RunOptions
 from resources.kinds.window.partitions import WindowAssetPartitions
@@ -24,7 +25,7 @@ from resources.platform.platform import Platform
 class Triggers:
     """The sensors and schedules that start runs of a dataflow, and the jobs that only these sensors run."""
 
-    sensors: Sequence[SensorDefinition] = ()
+    sensors: Sequence[DataflowSensor] = ()
     schedules: Sequence[ScheduleDefinition] = ()
     jobs: Sequence[JobDefinition | JobOfOneCheck] = ()
 

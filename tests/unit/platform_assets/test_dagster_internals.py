@@ -1,4 +1,4 @@
-"""What is not Dagster's public API may change with any version: it stands in one module, tried with one version."""
+"""What is not Dagster's public API may change with any version: two modules have it, tried with one version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_no_other_module_takes_what_is_not_public() -> None:
         for text in _names(ast.parse(path.read_text()))
         if text.startswith("dagster") and any(part.startswith("_") for part in text.split("."))
     }
-    assert private == {"platform_assets/dagster_internals.py"}
+    assert private == {"platform_assets/dagster_internals.py", "platform_assets/dagster_jobs.py"}
 
 
 def _names(tree: ast.AST) -> list[str]:

@@ -268,6 +268,17 @@ def test_named_projects_with_one_key_of_a_table_are_refused_with_the_remedy(
     assert Definitions.merge(moved, south).get_repository_def().has_job("load_north__events")
 
 
+def test_a_dataflow_that_is_called_like_one_of_a_named_project_is_refused(tmp_path: Path) -> None:
+    for folder, name in (("north", "events"), ("south", "north__events")):
+        (tmp_path / folder / "dataflows").mkdir(parents=True)
+        (tmp_path / folder / f"dataflows/{name}.yaml").write_text(EVENTS)
+    north = build_definitions(tmp_path / "north", name="north", key_prefix="north")
+    with pytest.raises(
+        ConfigurationError, match=r"south with north__events: .* Give the project with a name"
+    ):
+        Definitions.merge(north, build_definitions(tmp_path / "south"))
+
+
 def test_of_three_projects_each_is_compared_with_each(shops: tuple[Shop, Shop], tmp_path: Path) -> None:
     east = Shop.at(tmp_path / "east")
     named = [shop.define(name=shop.folder.name, key_prefix=shop.folder.name) for shop in shops]
@@ -358,6 +369,16 @@ def test_a_translator_may_add_assets_upstream(shops: tuple[Shop, Shop]) -> None:
 
     specs = shops[0].define(translator=Fed()).resolve_all_asset_specs()
     assert {dep.asset_key for spec in specs for dep in spec.deps} == {AssetKey("exports")}
+
+
+def test_an_error_of_a_translator_names_the_asset_that_it_was_asked_for(shops: tuple[Shop, Shop]) -> None:
+    class Failing(StrandlineTranslator):
+        def get_asset_spec(self, data: StrandlineAsset) -> Any:
+            return data.spec if data.role == "table" else {}["owner"]
+
+    with pytest.raises(KeyError) as raised:
+        shops[0].define(translator=Failing())
+    assert raised.value.__notes__ == ["(translator, the watermark of dataflow events)"]
 
 
 class OneKey(StrandlineTranslator):

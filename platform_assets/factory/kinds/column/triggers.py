@@ -10,11 +10,9 @@ import time
 from datetime import datetime
 from typing import Any
 
-from dagster import SensorDefinition
-
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.sensors import DataflowSensor, SensorShell
 from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
 from resources.dagster.names import DagsterDataflowNames
@@ -29,7 +27,7 @@ _INTERVAL = 60
 
 def rows_sensor(
     dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, job: Any, clock: Clock = time.time
-) -> SensorDefinition:
+) -> DataflowSensor:
     """Return a sensor that checks for rows above the stored values and requests runs of ``job``."""
 
     def find_work(tick: Tick) -> NoWork | Work:
@@ -60,7 +58,7 @@ def _is_due(look: ColumnLook, entry: Entry | None, now: datetime) -> bool:
 
 def column_upstream_sensor(
     dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, job: Any, clock: Clock = time.time
-) -> SensorDefinition:
+) -> DataflowSensor:
     """Return a sensor that requests a run of ``job`` when an upstream table has changed and rows are due.
 
     Rows of a look-back count as due.

@@ -17,7 +17,6 @@ from dagster import (
     AssetMaterialization,
     AssetObservation,
     OpExecutionContext,
-    SensorDefinition,
     in_process_executor,
     multi_asset_check,
 )
@@ -27,11 +26,11 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import pluralize
 from partitions.supported import check_names
-from platform_assets.dagster_internals import JobOfOneCheck
+from platform_assets.dagster_jobs import JobOfOneCheck
 from platform_assets.factory.check_results import DataflowChecks
 from platform_assets.factory.kinds.path.checks import check_late_files, completeness_metadata, late_result
 from platform_assets.factory.last_reported import LastReported
-from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.sensors import DataflowSensor, SensorShell
 from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
 from platform_assets.run_metadata import table_metadata, watermark_metadata
 from resources.dagster.io_managers import dagster_failure
@@ -160,7 +159,7 @@ def late_sensor(
     names: DagsterDataflowNames,
     job_to_run: Any,
     clock: Clock = time.time,
-) -> SensorDefinition:
+) -> DataflowSensor:
     """Return a sensor that makes one step of the sweep at each tick.
 
     It requests a run if late files wait and the policy handles them.

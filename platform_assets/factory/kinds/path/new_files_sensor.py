@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from dagster import SensorDefinition
-
 from partitions.dataflow import Dataflow
 from partitions.path.skipped import skip_warnings
 from partitions.plan import pluralize
-from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.sensors import DataflowSensor, SensorShell
 from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
 from resources.dagster.names import DagsterDataflowNames
 from resources.kinds.path.opening import path_planning
@@ -22,7 +20,7 @@ _BUDGET = Budget(pages=50, seconds=20.0)  # a tick has 60 s; a slow store must n
 
 def files_sensor(
     dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, job: Any, clock: Clock = time.time
-) -> SensorDefinition:
+) -> DataflowSensor:
     """Return a sensor that lists files above the watermark and requests runs of ``job``."""
 
     def find_work(tick: Tick) -> NoWork | Work:

@@ -19,7 +19,6 @@ from dagster import (
     DagsterInstance,
     RunRequest,
     ScheduleDefinition,
-    SensorDefinition,
     SkipReason,
 )
 
@@ -35,7 +34,7 @@ from partitions.window.wake_rule import select_waking_work
 from partitions.window.windows import Windows
 from partitions.window.work_unit import WorkUnit
 from platform_assets.factory.schedules import build_schedule
-from platform_assets.factory.sensors import SensorShell
+from platform_assets.factory.sensors import DataflowSensor, SensorShell
 from platform_assets.factory.ticks import Clock, NoWork, Tick, Work, digest
 from platform_assets.factory.upstream import upstream_sensor
 from resources.dagster.io_managers import PLAN_TAG
@@ -126,7 +125,7 @@ def window_sensor(
     job: Any,
     partitions: WindowAssetPartitions,
     clock: Clock = time.time,
-) -> SensorDefinition:
+) -> DataflowSensor:
     """Return a sensor that evaluates the plan and requests runs of ``job`` over ranges of partitions."""
     find_work = partial(_due_work, dataflow, platform, names, partitions, everything=False)
     description = f"Requests runs for windows of {dataflow.name} that are due or have failed."
@@ -141,7 +140,7 @@ def window_upstream_sensor(
     job: Any,
     partitions: WindowAssetPartitions,
     clock: Clock = time.time,
-) -> SensorDefinition:
+) -> DataflowSensor:
     """Return a sensor that requests everything due as runs of ``job`` when an upstream table changes."""
     find_work = partial(_due_work, dataflow, platform, names, partitions, everything=True)
     return upstream_sensor(dataflow, platform, names, job, find_work, clock, partitions=partitions)

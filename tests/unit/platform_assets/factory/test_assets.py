@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dagster import AssetKey, AssetsDefinition
+from dagster import AssetKey, AssetsDefinition, Definitions, asset
+from dagster._core.definitions.utils import DISALLOWED_NAMES
 
 from platform_assets.build import build_definitions
 from platform_assets.platform import build_platform
@@ -91,3 +92,22 @@ def test_a_stream_is_one_step_with_its_late_rows_unless_none_are_kept(tmp_path: 
     }  # fmt: skip
     graph = definitions.resolve_asset_graph()
     assert graph.get(AssetKey(["gold", "again"])).parent_keys == {AssetKey(["silver", "kept__late"])}
+
+
+def test_a_dataflow_may_have_any_name_also_that_of_an_asset_of_the_user(tmp_path: Path) -> None:
+    """Its step is named by its key, as Dagster names the steps of assets."""
+    (tmp_path / "dataflows").mkdir()
+    names = {"orders", "wrong", *(name for name in DISALLOWED_NAMES if name.islower())}
+    text = SHARED.replace(", table: bronze/both, shared: true", "")
+    for name in names:
+        (tmp_path / f"dataflows/{name}.yaml").write_text("source: {}\n" if name == "wrong" else text)
+
+    @asset(deps=[AssetKey(["bronze", "orders"])])
+    def orders() -> None: ...
+
+    @asset
+    def wrong() -> None: ...
+
+    location = Definitions.merge(build_definitions(tmp_path), Definitions(assets=[orders, wrong]))
+    jobs = {job.name for job in location.resolve_all_job_defs()}
+    assert jobs >= {f"load_{name}" for name in names - {"wrong"}}

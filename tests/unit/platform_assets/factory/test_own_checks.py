@@ -207,6 +207,64 @@ def test_late_files_are_followed_by_the_checks_of_the_table_too(tmp_path: Path) 
         )
 
 
+def replay(of: Definitions, instance: DagsterInstance, **form: Any) -> ExecuteInProcessResult:
+    """Run the job of replays over all files of ``orders``, by their arrival."""
+    config = {"dataflow": "orders", "start": "2020-01-01", "end": "2100-01-01", "by": "arrival"} | form
+    run_config = QUIET | {"ops": {"strandline_replay_step": {"config": config}}}
+    with jvmless():
+        return of.resolve_job_def("strandline_replay").execute_in_process(
+            instance=instance, run_config=run_config, raise_on_error=False
+        )
+
+
+def test_a_replay_in_dagster_is_followed_by_the_checks_of_the_table_that_it_changed(tmp_path: Path) -> None:
+    @asset_check(asset=RETURNS)
+    def of_another_table() -> AssetCheckResult:
+        return AssetCheckResult(passed=False)
+
+    of = with_checks(project(tmp_path), has_rows, of_both, of_the_watermark, of_another_table)
+    put(tmp_path)
+    with DagsterInstance.ephemeral() as instance:
+        for job in ("load_orders", "load_returns"):
+            run(of, instance, job)
+        (tmp_path / "landing/a.ndjson").write_text('{"id": 1}\n{"id": 2}\n{"id": 3}\n')
+        assert own_results(replay(of, instance, into="aside/orders")) == [], "the table has not changed"
+        result = replay(of, instance, replace=True)
+        assert result.success
+        assert own_results(result) == [
+            ("bronze/orders", "has_rows", True),
+            ("bronze/orders", "of_both", True),
+            ("watermark/orders", "of_the_watermark", True),
+        ]
+        (rows,) = [item for item in result.get_asset_check_evaluations() if item.check_name == "has_rows"]
+        assert rows.metadata["rows"].value == 3
+        assert own_results(replay(of, instance, replace=True, start="2090-01-01")) == [], "it found no files"
+        assert not of.resolve_job_def("strandline_replay").asset_layer.executable_asset_keys, (
+            "the page of the table shows the job that loads it"
+        )
+
+
+def test_a_step_of_checks_of_two_tables_that_cannot_be_parted_leaves_the_jobs_as_they_are(
+    tmp_path: Path,
+) -> None:
+    @multi_asset_check(
+        specs=[AssetCheckSpec("together", asset=ORDERS), AssetCheckSpec("together", asset=RETURNS)]
+    )
+    def together() -> Iterator[AssetCheckResult]:
+        yield from (
+            AssetCheckResult(passed=True, asset_key=key, check_name="together") for key in (ORDERS, RETURNS)
+        )
+
+    of = with_checks(project(tmp_path, more="late_files: ingest\n"), together, has_rows)
+    put(tmp_path)
+    with DagsterInstance.ephemeral() as instance:
+        assert own_results(run(of, instance)) == [("bronze/orders", "has_rows", True)]
+        assert own_results(run(of, instance, "late_orders"))[-1] == ("bronze/orders", "late_files", True)
+        assert own_results(replay(of, instance, replace=True)) == [("bronze/orders", "has_rows", True)]
+        everything = of.resolve_implicit_global_asset_job_def()
+        assert {key.name for key in everything.asset_layer.asset_graph.asset_check_keys} >= {"together"}
+
+
 def test_a_check_may_have_other_inputs_and_resources(tmp_path: Path) -> None:
     @asset
     def limits() -> int:

@@ -67,7 +67,8 @@ def work(ticker: Ticker, digest: str = "x", runs: int = 1, keys: tuple[str, ...]
 
 
 def test_the_name_and_the_interval_are_the_shells(ticker: Ticker) -> None:
-    assert (ticker.sensor.name, ticker.sensor.minimum_interval_seconds) == ("arrivals_toys", 30)
+    sensor = ticker.sensor.definition()
+    assert (sensor.name, sensor.minimum_interval_seconds) == ("arrivals_toys", 30)
 
 
 def test_a_look_continues_where_the_last_look_stopped(ticker: Ticker, toy: Toy) -> None:

@@ -211,4 +211,6 @@ def test_a_code_server_that_starts_again_tells_no_result_that_dagster_has(make_t
 
 
 def test_the_interval_is_five_minutes(make_ticker: MakeTicker) -> None:
-    assert timedelta(seconds=make_ticker().sensor.minimum_interval_seconds or 0) == timedelta(minutes=5)
+    assert timedelta(seconds=make_ticker().sensor.definition().minimum_interval_seconds or 0) == timedelta(
+        minutes=5
+    )

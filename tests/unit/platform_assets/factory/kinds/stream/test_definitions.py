@@ -109,7 +109,7 @@ def test_the_sensor_of_upstream_tables_looks_if_each_source_is_one(
             .sensors[0]
         ),
     )
-    assert name in ticker.sensor.name
+    assert name in ticker.sensor.definition().name
 
 
 def test_each_lake_table_of_a_list_is_an_upstream_asset(tmp_path: Path, instance: DagsterInstance) -> None:

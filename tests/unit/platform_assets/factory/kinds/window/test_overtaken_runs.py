@@ -49,7 +49,7 @@ def requested(chain: Chain, instance: DagsterInstance) -> RunRequest:
     names, partitions = names_of(flow), WindowAssetPartitions.of("days", flow.window)
     job = dataflow_job(flow, names)
     sensor = window_sensor(flow, chain.platform(), names, job, partitions, lambda: chain.now.timestamp())
-    result = sensor(build_sensor_context(instance=instance))
+    result = sensor.definition()(build_sensor_context(instance=instance))
     assert isinstance(result, SensorResult)
     (request,) = result.run_requests or ()
     return request
