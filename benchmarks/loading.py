@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -57,7 +58,7 @@ def _seconds(count: int) -> dict[str, list[float]]:
         def load(name: str, argument: object) -> float:
             return float(script(name, argument, environment=environment)["seconds"])
 
-        sides = {
+        sides: dict[str, Callable[[], float]] = {
             "project": lambda: load("loading_location", project),
             "Dagster alone": lambda: load("loading_plain", count),
         }

@@ -35,13 +35,14 @@ def main(folder: Path) -> dict[str, Any]:
     names = DagsterNames.of([flow])["copy"]
     job = dataflow_job(flow, names)
     (sensor,) = OffsetDefinitions().triggers(flow, platform, names, RunOptions(), job).sensors
+    definition = sensor.definition()
 
     def plan() -> None:
         (slice_,) = build_platform(project).plan(flow, datetime.now(UTC)).slices
         assert len(slice_.input.commits) == 1, slice_
 
     def tick() -> None:
-        result = sensor(build_sensor_context(instance=instance))
+        result = definition(build_sensor_context(instance=instance))
         assert isinstance(result, SensorResult), result
         assert result.run_requests, result
 

@@ -126,7 +126,7 @@ def location(count: int) -> Definitions:
             for kind, of_kind in jobs.items()
             for start in range(0, len(of_kind), GROUP)
         ],
-        resources={"tables": io_manager(lambda _: None)},  # type: ignore[call-overload,arg-type,return-value]
+        resources={"tables": io_manager(lambda _: None)},  # type: ignore[arg-type]
         executor=in_process_executor,
     )
 

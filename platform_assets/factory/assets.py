@@ -25,6 +25,7 @@ from dagster import (
 
 from partitions.dataflow import Dataflow
 from platform_assets.dagster_internals import WITHOUT_EVENT
+from platform_assets.factory.annotations import annotate
 from platform_assets.factory.asset_checks import COMMON_RUN_CHECKS, why_metadata
 from platform_assets.factory.asset_specs import DataflowSpecs, code_reference
 from platform_assets.factory.check_results import DataflowChecks
@@ -108,7 +109,7 @@ def dataflow_assets(
                 findings = check.evaluate(dataflow, platform, run.outcome)
                 yield from (dataflow_checks.result(item) for item in findings if item.check in requested)
 
-    load.__annotations__["context"] = AssetExecutionContext  # Dagster needs the type, not its name as text
+    annotate(load, context=AssetExecutionContext, returns=Iterator[Any])
     decorate = multi_asset(
         name=own_names.step,
         outs=_outs(names, specs, side_table),

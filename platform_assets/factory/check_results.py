@@ -21,6 +21,7 @@ from dagster import (
 from partitions.checks import CheckSettings
 from partitions.dataflow import Dataflow
 from platform_assets.dagster_internals import CheckedEvent
+from platform_assets.factory.annotations import annotate
 from resources.dagster.names import DagsterDataflowNames
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
@@ -110,16 +111,16 @@ class DataflowChecks:
     def definition(self, check: TableCheck, platform: Platform) -> AssetChecksDefinition:
         """Return a check of the table as a step of its own."""
 
-        @asset_check(
+        def evaluate() -> AssetCheckResult:
+            return self.result(check.evaluate(self.dataflow, platform))
+
+        annotate(evaluate, returns=AssetCheckResult)
+        return asset_check(
             asset=self.names.table,
             name=check.name,
             description=check.description,
             blocking=self._settings(check.name).blocking,
-        )
-        def evaluate() -> AssetCheckResult:
-            return self.result(check.evaluate(self.dataflow, platform))
-
-        return evaluate
+        )(evaluate)
 
     def result(self, finding: CheckFinding) -> AssetCheckResult:
         """Return a finding as the result of a step that has the check."""

@@ -24,6 +24,7 @@ from dagster import (
 from partitions.errors import StrandlineError
 from partitions.supported import check_names
 from platform_assets.dagster_jobs import JobOfOneStep
+from platform_assets.factory.annotations import annotate
 from platform_assets.project import Project
 from resources.dagster.io_managers import dagster_failure
 from resources.dagster.names import DagsterNames
@@ -146,7 +147,7 @@ class ProjectJobs:
             yield from (Output(None, output) for output in map(_output, changed) if output in outputs)
 
         # Dagster makes the launchpad's form from the type of the parameter.
-        step.__annotations__ = {"context": OpExecutionContext, "config": config}
+        annotate(step, context=OpExecutionContext, config=config, returns=Iterator[Any])
         outs = {output: Out(Nothing, is_required=False) for output in outputs}
         return op(name=f"{job_name}_step", description=description, out=outs)(step)
 

@@ -177,7 +177,7 @@ def _dataflow_files(folder: Path) -> tuple[list[Path], list[ProjectError]]:
         if path.parent != top
     ]
     return valid_paths, nested_errors + _wrong_endings(
-        (path for path in files if path.parent == top and path not in valid_paths), folder
+        (path for path in files if path.parent == top and path.suffix not in _READERS), folder
     )
 
 

@@ -24,6 +24,7 @@ from dagster import (
     DynamicPartitionsDefinition,
     HourlyPartitionsDefinition,
     MultiPartitionsDefinition,
+    SensorResult,
     StaticPartitionsDefinition,
     TimeWindowPartitionMapping,
     asset,
@@ -505,7 +506,9 @@ def test_a_day_that_the_asset_stores_again_with_other_rows_is_loaded_again_below
     rows["2026-01-03"] = 20
     for day in ("2026-01-03", "2026-01-04"):
         project.run(stored, partition=day)
-    (request,) = sensor(build_sensor_context(instance=project.instance)).run_requests
+    result = sensor(build_sensor_context(instance=project.instance))
+    assert isinstance(result, SensorResult)
+    (request,) = result.run_requests or ()
     assert request.tags["strandline/plan"] == "1 of 3 work units"
     assert load(tags=request.tags) == [*rows.items()], "the rows of 2026-01-04 are as they were"
 

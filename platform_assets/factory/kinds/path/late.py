@@ -27,6 +27,7 @@ from partitions.errors import StrandlineError
 from partitions.plan import pluralize
 from partitions.supported import check_names
 from platform_assets.dagster_jobs import JobOfOneCheck
+from platform_assets.factory.annotations import annotate
 from platform_assets.factory.check_results import DataflowChecks
 from platform_assets.factory.kinds.path.checks import check_late_files, completeness_metadata, late_result
 from platform_assets.factory.last_reported import LastReported
@@ -70,9 +71,7 @@ def late_job(
     def late(context: Any) -> Iterator[Any]:
         yield from _LateRun(context.op_execution_context, dataflow, platform, names, options).events()
 
-    late.__annotations__["context"] = (
-        AssetCheckExecutionContext  # Dagster needs the type, not its name as text
-    )
+    annotate(late, context=AssetCheckExecutionContext, returns=Iterator[Any])
     step = multi_asset_check(
         name=f"{names.job('late')}_step",
         specs=[checks.spec(LATE_FILES)],

@@ -59,8 +59,8 @@ def south_weeks(
     context: AssetExecutionContext, orders: pl.LazyFrame, strandline_south_watermarks: WatermarkResource
 ) -> None:
     total = orders.select(pl.col("amount").sum()).collect().item()
-    write(f"south_{context.partition_key}", {"amount": total})
     strandline_south_watermarks.save_watermark("south_weeks", {"week": context.partition_key})
+    write(f"south_{context.partition_key}", {"amount": total})
 
 
 @definitions

@@ -59,7 +59,7 @@ class Sensors:
 
     def _tick(self, number: int) -> list[str | None] | str | None:
         context = build_sensor_context(instance=self._instance, cursor=self._cursors.get(number))
-        result = self._sensors[number](context)
+        result = self._sensors[number].definition()(context)
         assert isinstance(result, SensorResult)
         self._cursors[number] = result.cursor
         if result.run_requests:
