@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections import defaultdict
 from pathlib import Path
 
 import yaml
 
-from benchmarks.measure import alternate, median, report, script
+from benchmarks.measure import median, report, script
 
 RUNS = 3
 AIMS = {300: 4, 1000: 8}
@@ -21,30 +21,26 @@ def run() -> None:
 
     They have several zones.
     """
-    seconds = {count: _seconds(count) for count in AIMS}
-    rows = [
-        {
-            "dataflows": count,
-            "location": side,
-            "seconds": median(figures),
-            "min": min(figures),
-            "max": max(figures),
-        }
-        for count, sides in seconds.items()
-        for side, figures in sides.items()
-    ]
-    lines = [
-        f"{count:,} dataflows over `import dagster`: {median(sides['project']):.2f} s (aim: at most {AIMS[count]});"
-        f" a location of Dagster alone with the same parts: {median(sides['Dagster alone']):.2f} s"
-        for count, sides in seconds.items()
-    ]
-    report("loading", rows, lines)
+    rows, lines = [], []
+    for count, aim in AIMS.items():
+        sides = _figures(count)
+        for side, figures in sides.items():
+            seconds = figures["seconds"]
+            row = {"dataflows": count, "location": side, "seconds": median(seconds)}
+            row |= {"min": min(seconds), "max": max(seconds), "snapshot": median(figures["snapshot"])}
+            rows.append(row)
+        ours, plain = (median(figures["seconds"]) for figures in sides.values())
+        lines.append(
+            f"{count:,} dataflows over `import dagster`: {ours:.2f} s (aim: at most {aim});"
+            f" a location of Dagster alone with the same parts: {plain:.2f} s"
+        )
+    report("loading", rows, [*lines, "snapshot: what a code server takes for the snapshots of all jobs then"])
 
 
-def _seconds(count: int) -> dict[str, list[float]]:
-    """Return the seconds of a project's location, and of one of Dagster alone with the same parts.
+def _figures(count: int) -> dict[str, dict[str, list[float]]]:
+    """Return the figures of a project's location, and of one of Dagster alone with the same parts.
 
-    Both are loaded once before, so that the byte code of all modules exists, as in an installed package.
+    The first load of each does not count: it writes the byte code of all modules, which an installed package has.
     """
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "project"
@@ -54,17 +50,14 @@ def _seconds(count: int) -> dict[str, list[float]]:
             dataflow = _windows(number) if number % 2 else _files(number)
             (project / "dataflows" / f"flow_{number}.yaml").write_text(yaml.safe_dump(dataflow))
         environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/byte_code"}
-
-        def load(name: str, argument: object) -> float:
-            return float(script(name, argument, environment=environment)["seconds"])
-
-        sides: dict[str, Callable[[], float]] = {
-            "project": lambda: load("loading_location", project),
-            "Dagster alone": lambda: load("loading_plain", count),
-        }
-        for side in sides.values():
-            side()
-        return alternate(RUNS, **sides)
+        sides = {"project": ("loading_location", project), "Dagster alone": ("loading_plain", count)}
+        figures = {side: defaultdict[str, list[float]](list) for side in sides}
+        for run in range(RUNS + 1):
+            for side, (name, argument) in sides.items():
+                measured = script(name, argument, environment=environment)
+                for figure in ("seconds", "snapshot") if run else ():
+                    figures[side][figure].append(float(measured[figure]))
+    return {side: dict(of_side) for side, of_side in figures.items()}
 
 
 def _files(number: int) -> dict[str, object]:
