@@ -252,7 +252,9 @@ def test_a_check_of_the_company_runs_with_each_load_that_a_sensor_has_requested(
 ) -> None:
     with postgres.session("acme") as session:
         checked = session.execute(
-            "SELECT run_id, execution_status FROM asset_check_executions WHERE check_name = 'amounts_are_positive'"
+            # Dagster plans a check without partitions for each partition of a run, and evaluates it once.
+            "SELECT run_id, execution_status FROM asset_check_executions"
+            " WHERE check_name = 'amounts_are_positive' AND execution_status <> 'PLANNED'"
         ).fetchall()
         loads = session.execute(
             "SELECT run_id, 'SUCCEEDED' FROM runs WHERE pipeline_name = 'load_north__orders' AND status = 'SUCCESS'"
@@ -273,4 +275,4 @@ def test_dagster_s_storage_in_postgresql_has_the_runs(loaded: Company, postgres:
         rows = session.execute(
             "SELECT DISTINCT pipeline_name FROM runs WHERE status = 'SUCCESS' AND pipeline_name LIKE 'load_%'"
         ).fetchall()
-    assert sorted(rows) == [("load_north__orders",), ("load_south__orders",)]
+    assert sorted(rows) == [("load_north__orders",), ("load_north__refunds",), ("load_south__orders",)]
