@@ -15,6 +15,18 @@ MANY = 100
 
 
 @contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause the collector inside the block, or in the function that this decorates."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
 def long_lived(dataflows: int) -> Iterator[None]:
     """Pause the collector inside the block; of many dataflows leave all that exists then to it no more.
 
@@ -23,12 +35,7 @@ def long_lived(dataflows: int) -> Iterator[None]:
     Args:
         dataflows: how many are made inside the block.
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with collection_paused():
         yield
         if dataflows > MANY:
             gc.freeze()
-    finally:
-        if was_enabled:
-            gc.enable()

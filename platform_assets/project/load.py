@@ -11,6 +11,7 @@ from typing import Any
 from partitions.dataflow import Dataflow, FilePosition
 from partitions.errors import ConfigurationError
 from platform_assets.installation import DATAFLOWS, SETTINGS, default_project, is_project
+from platform_assets.long_lived import collection_paused
 from platform_assets.project.alert_routes import check_alert_routes
 from platform_assets.project.checked_file import (
     NAME,
@@ -56,6 +57,7 @@ PROJECT = "STRANDLINE_PROJECT"
 """The environment variable that names the project folder."""
 
 
+@collection_paused()
 def load_project(
     folder: Path | None = None, *, env: str | None = None, environment: Mapping[str, str] | None = None
 ) -> Project:

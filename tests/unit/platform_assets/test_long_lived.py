@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from platform_assets.long_lived import MANY, long_lived
+from platform_assets.long_lived import MANY, collection_paused, long_lived
 
 
 @pytest.fixture(autouse=True)
@@ -30,3 +30,13 @@ def test_it_works_again_after_an_error() -> None:
     with pytest.raises(ValueError, match="of the user"), long_lived(MANY + 1):
         raise ValueError("of the user")
     assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
+
+
+def test_a_function_pauses_it_and_leaves_it_off_if_it_was_off() -> None:
+    @collection_paused()
+    def is_enabled() -> bool:
+        return gc.isenabled()
+
+    assert (is_enabled(), gc.isenabled()) == (False, True)
+    with collection_paused():
+        assert (is_enabled(), gc.isenabled()) == (False, False)
