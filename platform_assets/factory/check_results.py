@@ -20,6 +20,7 @@ from dagster import (
 
 from partitions.checks import CheckSettings
 from partitions.dataflow import Dataflow
+from partitions.supported import check_names
 from platform_assets.dagster_internals import CheckedEvent
 from platform_assets.factory.annotations import annotate
 from resources.dagster.names import DagsterDataflowNames
@@ -91,6 +92,13 @@ class DataflowChecks:
 
     dataflow: Dataflow
     names: DagsterDataflowNames
+
+    @property
+    def all_names(self) -> Sequence[str]:
+        """The names of all its checks; a user's code defines the others on its table."""
+        flow = self.dataflow
+        is_reconciled = flow.reconcile is not None
+        return check_names(flow.watermark, flow.operators, flow.rules, is_reconciled=is_reconciled)
 
     def specs(self, check: RunCheck) -> Sequence[AssetCheckSpec]:
         """Return the specs of the checks of a run."""

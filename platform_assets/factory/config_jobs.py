@@ -22,9 +22,9 @@ from dagster import (
 )
 
 from partitions.errors import StrandlineError
-from partitions.supported import check_names
 from platform_assets.dagster_jobs import JobOfOneStep
 from platform_assets.factory.annotations import annotate
+from platform_assets.factory.check_results import DataflowChecks
 from platform_assets.project import Project
 from resources.dagster.io_managers import dagster_failure
 from resources.dagster.names import DagsterNames
@@ -122,7 +122,7 @@ class ProjectJobs:
             {
                 AssetCheckKey(self.names[flow.name].table, check)
                 for flow in self.project.dataflows.values()
-                for check in check_names(flow.watermark, flow.operators)
+                for check in DataflowChecks(flow, self.names[flow.name]).all_names
             },
             config=_form(f"{job_name}_step", config, self.project),
             description=description,

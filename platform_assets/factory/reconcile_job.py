@@ -25,6 +25,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import pluralize
 from partitions.reconcile.settings import ReconcileSettings
+from platform_assets.dagster_jobs import JobOfOneStep
 from platform_assets.factory.check_results import WARN, CheckFinding, DataflowChecks, TableCheck
 from platform_assets.factory.config_jobs import ProjectJobs, log_lines
 from platform_assets.factory.decisions import DecisionConfig
@@ -35,6 +36,7 @@ from resources.dagster.names import DagsterDataflowNames
 from resources.dagster.run_options import RunOptions
 from resources.loop.loop import clock
 from resources.notes.reconciled import compared
+from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.reconcile.options import ReconcileOptions
 from resources.reconcile.repairing import RepairPlan, plan_repair, repair
@@ -111,16 +113,17 @@ class ReconcileConfig(DecisionConfig):
     confirm: bool = Field(default=False, description="Repair; otherwise only show what would be repaired.")
 
 
-def operator_reconcile_job(jobs: ProjectJobs) -> JobDefinition:
+def operator_reconcile_job(jobs: ProjectJobs) -> JobOfOneStep:
     """Return the job for all dataflows of the project, with a form."""
     text = "Compare a source with its table, and repair what differs."
-    return jobs.job("reconcile", ReconcileConfig, _ReconcileJob.of(jobs).reconcile, text)
+    return jobs.job_with_checks("reconcile", ReconcileConfig, _ReconcileJob.of(jobs).reconcile, text)
 
 
 class _ReconcileJob(ProjectJobs):
     """The body of the job ``reconcile``."""
 
-    def reconcile(self, context: OpExecutionContext, config: ReconcileConfig) -> None:
+    def reconcile(self, context: OpExecutionContext, config: ReconcileConfig) -> Sequence[str]:
+        """Return the dataflow if its table has changed."""
         (flow,) = self.project.named([config.dataflow])
         names, now = self.names[flow.name], self.options.now or clock()
         options = ReconcileOptions(
@@ -134,11 +137,12 @@ class _ReconcileJob(ProjectJobs):
         platform = self.platform.loading([flow])
         plan = _compared(context, platform, flow, names, options, now)
         if plan.repaired is None:
-            return
+            return []
         if not config.confirm:
             context.log.warning("nothing was repaired: set confirm to true to repair these rows")
-            return
-        _repair(context, platform, plan, names, config.reason, now, self.options)
+            return []
+        outcome = _repair(context, platform, plan, names, config.reason, now, self.options)
+        return [flow.name] if outcome.committed else []
 
 
 def _settings(dataflow: Dataflow) -> ReconcileSettings:
@@ -170,7 +174,8 @@ def _repair(
     reason: str,
     now: datetime,
     options: RunOptions,
-) -> None:
+) -> Outcome:
+    """Repair, report it, and return the outcome."""
     outcome = repair(
         platform,
         plan,
@@ -187,6 +192,7 @@ def _repair(
     context.log.info("%s: repaired, %s written", plan.dataflow.name, pluralize(written, "row"))
     number = outcome.newest.number if outcome.newest else 0
     _report(context, platform, plan.dataflow, names, {"repaired_by_entry": number, "rows_written": written})
+    return outcome
 
 
 def _report(

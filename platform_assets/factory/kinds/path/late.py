@@ -25,7 +25,6 @@ from partitions.checks import LATE_FILES
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import pluralize
-from partitions.supported import check_names
 from platform_assets.dagster_jobs import JobOfOneCheck
 from platform_assets.factory.annotations import annotate
 from platform_assets.factory.check_results import DataflowChecks
@@ -81,7 +80,7 @@ def late_job(
     return JobOfOneCheck.of(
         names.job("late"),
         step,
-        check_names(dataflow.watermark, dataflow.operators, dataflow.rules),
+        checks.all_names,
         tags={**dataflow.run_tags, **names.run_tags},
         description=f"Makes one step of the search for late files of {dataflow.name}; late_files: {dataflow.late_files}.",
         executor=in_process_executor,
