@@ -26,6 +26,7 @@ from partitions.errors import StrandlineError
 from partitions.plan import pluralize
 from partitions.reconcile.settings import ReconcileSettings
 from platform_assets.dagster_jobs import JobOfOneStep
+from platform_assets.factory.annotations import annotate
 from platform_assets.factory.check_results import WARN, CheckFinding, DataflowChecks, TableCheck
 from platform_assets.factory.config_jobs import ProjectJobs, log_lines
 from platform_assets.factory.decisions import DecisionConfig
@@ -51,8 +52,7 @@ def reconcile_job(
     settings = _settings(dataflow)
     description = f"Compares the source of {dataflow.name} with its table."
 
-    @op(name=f"{names.job('reconcile')}_step", description=description)
-    def step(context: OpExecutionContext) -> None:
+    def compare(context: OpExecutionContext) -> None:
         now = options.now or clock()
         chosen = ReconcileOptions(
             start=settings.start(now),
@@ -67,6 +67,9 @@ def reconcile_job(
                 _repair(context, loaded, plan, names, _BY_SCHEDULE, now, options)
         except StrandlineError as error:
             raise dagster_failure(error, platform.env) from error
+
+    annotate(compare, context=OpExecutionContext, returns=type(None))
+    step = op(name=f"{names.job('reconcile')}_step", description=description)(compare)
 
     @job(
         name=names.job("reconcile"),
