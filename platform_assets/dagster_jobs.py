@@ -303,29 +303,29 @@ def _zone_conflicts(asset_graph: AssetGraph) -> Iterator[str]:
 def _checks_on(
     keys: Collection[AssetKey],
     asset_graph: AssetGraph,
-    is_wanted: Callable[[AssetCheckKey], bool] = lambda _: True,
+    is_selected: Callable[[AssetCheckKey], bool] = lambda _: True,
 ) -> Sequence[AssetsDefinition]:
     """Return the definitions of checks on some assets, without those on other assets.
 
     A step that evaluates checks of other assets, too, and cannot leave these out, is not among them.
     """
     existing = (asset_graph.get(key).check_keys for key in keys if asset_graph.has(key))
-    wanted = {key for of_asset in existing for key in of_asset if is_wanted(key)}
+    selected_keys = {key for of_asset in existing for key in of_asset if is_selected(key)}
     checks = []
-    for definition in {asset_graph.assets_def_for_key(key) for key in wanted}:
+    for definition in {asset_graph.assets_def_for_key(key) for key in selected_keys}:
         if definition.keys:
             continue
-        if definition.check_keys <= wanted:
+        if definition.check_keys <= selected_keys:
             checks.append(definition)
         elif definition.can_subset:
-            checks.append(definition.subset_for(set(), definition.check_keys & wanted))
+            checks.append(definition.subset_for(set(), definition.check_keys & selected_keys))
     return sorted(checks, key=lambda definition: definition.node_def.name)
 
 
 def _graph_of(
     keys: Collection[AssetKey], checks: Collection[AssetsDefinition], asset_graph: AssetGraph
 ) -> AssetGraph:
-    """Return the graph of some assets, of checks, and of what the checks read, with the nodes of a larger graph.
+    """Return the graph of assets, checks and what these read, with the nodes of a larger graph.
 
     Dagster would make all nodes anew from their definitions, which takes as long as the rest of the job.
     """

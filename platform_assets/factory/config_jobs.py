@@ -103,7 +103,7 @@ class ProjectJobs:
         act: Callable[[OpExecutionContext, Any], Iterable[str]],
         description: str,
     ) -> JobOfOneStep:
-        """Return a job as :meth:`job`, after whose op a user's own checks look at the rows that it has changed.
+        """Return a job as :meth:`job` whose op changes rows, and a user's own checks of them after it.
 
         Args:
             name: the name of the command.
