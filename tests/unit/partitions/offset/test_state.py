@@ -115,7 +115,7 @@ def test_all_slices_of_a_first_read_have_one_number_and_one_that_follows_another
     assert SnapshotRange(position, 0, 2, 2, 1).numbers(OffsetState()) == {3: 3}
 
 
-def test_numbers_never_fall_and_stay_told_apart_after_a_rollback_and_a_typed_position() -> None:
+def test_numbers_never_fall_after_a_rollback_and_a_typed_position() -> None:
     first, back, later = (LogPosition("u", version, str(version), is_snapshot=True) for version in (5, 5, 9))
     rolled_back = CommitRange(first, (Commit(back, 1, 1),), back).state_after(OffsetState(first))
     assert rolled_back.number == 6
