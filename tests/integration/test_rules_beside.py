@@ -192,3 +192,49 @@ def test_a_look_back_replaces_the_rejected_rows_of_its_range(make_feed: MakeFeed
     events.put(event(4, "2020-01-04", value=4), event(5, "2020-01-05", value=50))
     feed.load()
     assert (feed.ids, waiting(feed)) == ([1, 3, 4], [(2, "small"), (5, "small")])
+
+
+@pytest.mark.full
+def test_keys_that_are_replaced_together_release_no_single_row(make_feed: MakeFeed) -> None:
+    files = {"late_files": "ignore"}
+    target = {"load": "merge_overwrite", "merge_keys": ["id"]}
+    feed = make_feed(source=SOURCE, target=target, rules=[POSITIVE], **files)
+    feed.put("1.ndjson", {"id": 1, "v": 1}, {"id": 1, "v": -1}, {"id": 2, "v": 2})
+    feed.load()
+    assert (feed.rows("id", "v"), waiting(feed)) == ([(1, 1), (2, 2)], [(1, "positive")])
+    refused = feed.cli("rejected", NAME, "--release", "positive", "--reason", "because", "--yes")
+    assert (refused.code, "replaces all rows of a key" in refused.error["message"]) == (2, True)
+
+
+@pytest.mark.full
+def test_dataflows_that_share_a_table_have_rejected_rows_of_their_own(make_feed: MakeFeed) -> None:
+    target = {"table": "bronze/all", "shared": True}
+    feed = make_feed(source=SOURCE, target=target, rules=[POSITIVE])
+    other = Feed(
+        feed.folder, feed.engine, {"source": SOURCE, "target": target, "rules": [POSITIVE]}, name="other"
+    )
+    for number, loading in enumerate((feed, other), 1):
+        loading.put(f"{number}.ndjson", {"id": number, "v": 1}, {"id": -number, "v": -1})
+        loading.load()
+    lake = feed.folder / "lake/bronze"
+    assert rows_in(lake / "all", ("id", "_dataflow")) == [(1, NAME), (2, "other")]
+    assert waiting(feed, lake / NAME) == [(-1, "positive")]
+    assert waiting(feed, lake / "other") == [(-2, "positive")]
+
+
+@pytest.mark.full
+def test_a_stream_on_sparks_engine_rejects_rows(make_feed: MakeFeed) -> None:
+    feed = make_feed(
+        source={"schema": "id long, v long, ts timestamp"},
+        watermark={"type": "stream", "engine": "structured_streaming", "event_time": "ts", "timeout": "PT5M"},
+        rules=[POSITIVE],
+    )
+    feed.put(
+        "1.ndjson",
+        {"id": 1, "v": 1, "ts": "2026-01-01T00:00:00Z"},
+        {"id": 2, "v": -2, "ts": "2026-01-01T00:01:00Z"},
+    )
+    feed.load()
+    feed.put("2.ndjson", {"id": 3, "v": -3, "ts": "2026-01-01T00:02:00Z"})
+    feed.load()
+    assert (feed.ids, waiting(feed)) == ([1], [(2, "positive"), (3, "positive")])
