@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,7 +21,8 @@ class RowSum(NamedTuple):
         key_hash: hash of its key, hexadecimal; without keys of all its compared columns.
         range: number of its range, or ``ABOVE`` or ``OUTSIDE``.
         row_hash: hash of what is compared.
-        position: its value in the first watermark column; None for NULL.
+        position: its value in the first watermark column; None for NULL. Both are canonical texts until a
+        :data:`RowReader` reads them.
         key: its key; empty without keys.
     """
 
@@ -30,6 +31,14 @@ class RowSum(NamedTuple):
     row_hash: str
     position: Any = None
     key: Sequence[Any] = ()
+
+
+RowReader = Callable[[RowSum], RowSum]
+"""Returns a row with the values of its position and key in place of their texts."""
+
+
+def _as_it_is(row: RowSum) -> RowSum:
+    return row
 
 
 @dataclass
@@ -76,6 +85,7 @@ def find_differences(
     key_columns: Sequence[str],
     *,
     keeps_several: bool = False,
+    readers: tuple[RowReader, RowReader] = (_as_it_is, _as_it_is),
 ) -> Differences:
     """Compare the rows of both sides, each sorted by the key's hash.
 
@@ -89,15 +99,20 @@ def find_differences(
         limit: most keys of each sort to keep.
         key_columns: merge keys; empty: there are none.
         keeps_several: whether the table keeps all rows that one read had of a key.
+        readers: read the rows of source and table; most rows are equal, and need not be read.
     """
     result = Differences(limit, tuple(key_columns))
-    for _, at_source, in_table in pair(source, table, lambda row: row.key_hash):
-        if key_columns and keeps_several and len(at_source) > 1:
+    for _, source_rows, table_rows in pair(source, table, lambda row: row.key_hash):
+        if len(source_rows) == len(table_rows) == 1 and _is_equal(source_rows[0], table_rows[0]):
+            continue
+        if not key_columns:
+            _compare_counts(result, source_rows, table_rows)
+            continue
+        at_source, in_table = list(map(readers[0], source_rows)), list(map(readers[1], table_rows))
+        if keeps_several and len(at_source) > 1:
             _compare_rows_of_key(result, at_source, in_table)
-        elif key_columns:
-            _compare_key(result, at_source, in_table)
         else:
-            _compare_counts(result, at_source, in_table)
+            _compare_key(result, at_source, in_table)
     return result
 
 

@@ -87,4 +87,5 @@ class SidePair:
             limit,
             keys,
             keeps_several=self.keeps_several,
+            readers=(self.source_columns.read, self.table_columns.read),
         )

@@ -56,14 +56,19 @@ class HashedColumns:
         return self.ranges.also if self.keys else self.ranges.rows
 
     def row_sum(self, row: Sequence[Any]) -> RowSum:
-        """Return a row of :meth:`Expressions.of_rows` as a value."""
-        key_hash, number, row_hash, *texts = row
+        """Return a row of :meth:`Expressions.of_rows`, with canonical texts, which :meth:`read` reads."""
+        key_hash, number, row_hash, position, *key = row
+        return RowSum(str(key_hash), int(number), str(row_hash), position, key)
+
+    def read(self, row: RowSum) -> RowSum:
+        """Return a row of :meth:`row_sum` with values in place of texts."""
+        texts = (row.position, *row.key)
         values = [
             read_canonical(text, family)
             for text, (_, type_) in zip(texts, self.named, strict=True)
             if (family := family_of(type_)) is not None
         ]
-        return RowSum(str(key_hash), int(number), str(row_hash), values[0], tuple(values[1:]))
+        return row._replace(position=values[0], key=tuple(values[1:]))
 
 
 @dataclass(frozen=True)
