@@ -11,7 +11,7 @@ from partitions.instants import time_text
 from partitions.plan import pluralize
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.profile import TellsReachOfEntry
-from resources.loop.withheld import withheld_in_words
+from resources.loop.rows.withheld import withheld_in_words
 from resources.watermarks.entry import DELETES, Entry
 
 

@@ -14,7 +14,7 @@ from platform_assets.kinds.path.words import verified_in_words
 from platform_assets.kinds.profile import CanForce, FindsLateFiles
 from platform_assets.platform import build_platform
 from resources.kinds.path.late import LateStep
-from resources.loop.withheld import withheld_in_words
+from resources.loop.rows.withheld import withheld_in_words
 
 _SHOWN, _EXAMPLES = 50, 3
 

@@ -10,7 +10,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from platform_assets.kinds import PROFILES, profile_of
 from platform_assets.kinds.dead_servers import UnreachableServers
-from resources.loop.definition_guard import check_definition
+from resources.loop.guards.definition import check_definition
 from resources.platform.platform import Platform
 from resources.watermarks.entry import Entry
 

@@ -31,10 +31,10 @@ from resources.kinds.contract.lost_rows import (
     lost_by_log,
     lost_since_created,
 )
-from resources.loop.definition_guard import check_watermark_form
-from resources.loop.deletes_of_table import forgotten_conditions
 from resources.loop.entries import table_fields
-from resources.loop.table_guard import check_table
+from resources.loop.guards.definition import check_watermark_form
+from resources.loop.guards.table import check_table
+from resources.loop.rows.deletes_of_table import forgotten_conditions
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import AdoptableState, adopted_state
 from resources.tables.contract.commits import TableCommit

@@ -14,14 +14,14 @@ from resources.decisions.checksums import checksums_of_draft
 from resources.decisions.draft import Draft, DraftBuilder, as_restoring
 from resources.decisions.reasons import LOADED_REASONS
 from resources.decisions.unguarded import NEW_STATE, check_writer, skips_guards, take_over
-from resources.loop.definition_guard import definition_of
-from resources.loop.deletes_of_table import (
+from resources.loop.guards.definition import definition_of
+from resources.loop.loop import clock
+from resources.loop.rows.deletes_of_table import (
     add_deletes_of_table,
     deletes_of_table,
     forgotten_of_table,
     renew_lists_of_table,
 )
-from resources.loop.loop import clock
 from resources.platform.opener import Opener
 from resources.watermarks import holder as holders
 from resources.watermarks.deleted_rows import (

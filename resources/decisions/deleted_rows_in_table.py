@@ -16,8 +16,8 @@ from partitions.plan import pluralize
 from resources.decisions.delete_condition import own_rows
 from resources.decisions.draft import Draft
 from resources.decisions.unguarded import NEW_STATE, skips_guards
-from resources.loop.delete_marks import MARK, marked_rows, no_columns
-from resources.loop.deletes_of_table import deletes_of_table
+from resources.loop.rows.delete_marks import MARK, marked_rows, no_columns
+from resources.loop.rows.deletes_of_table import deletes_of_table
 from resources.platform.opener import Opener
 from resources.spark.failures import root_cause
 from resources.watermarks.deleted_rows import DeleteInForce, deletes_in_force, forgotten_deletes, united

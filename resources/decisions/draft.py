@@ -13,10 +13,10 @@ from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.fingerprint import fingerprint
 from partitions.path.quarantined_files import Quarantine
 from partitions.watermark import is_empty
-from resources.loop.definition_guard import check_definition
 from resources.loop.entries import hash_lost_files, table_fields
+from resources.loop.guards.definition import check_definition
+from resources.loop.guards.table import check_can_be_taken
 from resources.loop.loop import clock
-from resources.loop.table_guard import check_can_be_taken
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.commits import TableCommit, TableHead

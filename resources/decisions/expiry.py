@@ -11,7 +11,7 @@ from typing import Any
 from partitions.plan import format_duration
 from resources.loop.context import RunContext
 from resources.loop.deleting import commit_expiry
-from resources.loop.retention import expired_rows
+from resources.loop.rows.retention import expired_rows
 from resources.loop.verifying import guarded_head
 from resources.tables.contract.maintenance import MaintenanceResult
 from resources.watermarks.entry import Entry

@@ -16,7 +16,7 @@ from partitions.plan import pluralize
 from partitions.spelling import first_few
 from resources.decisions.draft import Draft
 from resources.kinds.contract.decisions import KnowsFiles
-from resources.loop.definition_guard import changed_parts
+from resources.loop.guards.definition import changed_parts
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 from resources.watermarks.file_ranges import GOES

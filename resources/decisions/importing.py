@@ -38,8 +38,8 @@ from resources.kinds.contract.lost_rows import (
     lost_in_all,
     lost_since_created,
 )
-from resources.loop.definition_guard import check_watermark_form
-from resources.loop.deletes_of_table import forgotten_conditions
+from resources.loop.guards.definition import check_watermark_form
+from resources.loop.rows.deletes_of_table import forgotten_conditions
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.deleted_rows import deletes_in_force

@@ -25,9 +25,9 @@ from resources.decisions.expiry import expire_rows
 from resources.loop.context import RunContext
 from resources.loop.ending import end_intent
 from resources.loop.entries import table_fields
+from resources.loop.guards.table import check_table
 from resources.loop.holder_wait import HolderPolicy, abandoned_intent
 from resources.loop.intents import holding, lost_number_error
-from resources.loop.table_guard import check_table
 from resources.platform.opener import Opener
 from resources.tables.contract.commit_log import ReadPosition, TellsCommits
 from resources.tables.contract.maintenance import CanOptimize, MaintenanceResult

@@ -15,7 +15,7 @@ from partitions.plan import pluralize
 from partitions.spelling import first_few
 from partitions.watermark import is_empty
 from resources.kinds.contract.decisions import KnowsFiles
-from resources.loop.definition_guard import changed_parts
+from resources.loop.guards.definition import changed_parts
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry
 

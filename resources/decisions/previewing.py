@@ -24,7 +24,7 @@ from resources.decisions.reset import describe_emptied_files
 from resources.decisions.unguarded import check_writer, describe_take_over, skips_guards
 from resources.kinds.contract.decisions import FreesCopies, LoadedBefore
 from resources.kinds.contract.lost_rows import lost_in_all
-from resources.loop.table_guard import check_table
+from resources.loop.guards.table import check_table
 from resources.platform.opener import Opener
 from resources.watermarks.entry import DELETES, Entry, Intent
 from resources.watermarks.holder import RunIsLive

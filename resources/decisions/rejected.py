@@ -21,7 +21,7 @@ from partitions.table_names import REJECTED, rejected_table
 from resources.decisions.draft import require_current_definition
 from resources.loop.context import RunContext
 from resources.loop.ending import end_abandoned
-from resources.loop.releasing import commit_release, release_intent, released_rows
+from resources.loop.rules.releasing import commit_release, release_intent, released_rows
 from resources.outcome import Observer
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry, check_reason

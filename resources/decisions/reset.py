@@ -18,8 +18,8 @@ from resources.decisions.draft import (
 from resources.decisions.gone_files import gone_note
 from resources.kinds.contract.decisions import KnowsFiles, StateRules, TellsLostRows
 from resources.kinds.contract.lost_rows import LostRows, lost_in_all, lost_since_created
-from resources.loop.definition_guard import changed_parts
-from resources.loop.table_guard import check_table
+from resources.loop.guards.definition import changed_parts
+from resources.loop.guards.table import check_table
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.tables.contract.table import Table

@@ -55,8 +55,8 @@ from resources.kinds.contract.lost_rows import (
     fields_of_counts,
     lost_in_all,
 )
-from resources.loop.definition_guard import check_definition, check_watermark_form, definition_of
 from resources.loop.entries import keyed_by, names_other_table
+from resources.loop.guards.definition import check_definition, check_watermark_form, definition_of
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry

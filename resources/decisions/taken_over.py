@@ -17,7 +17,7 @@ from resources.decisions.pending_reset import files_before_reset, take_back_rese
 from resources.decisions.reasons import IN_TABLE, SET
 from resources.kinds.contract.decisions import KnowsFiles, NeverGoesBack, OtherNames, StateRules
 from resources.kinds.contract.lost_rows import fields_of_counts, lost_by_log
-from resources.loop.definition_guard import check_watermark_form
+from resources.loop.guards.definition import check_watermark_form
 from resources.platform.opener import Opener
 from resources.tables.contract.adopting import adopted_state
 from resources.watermarks.entry import Entry

@@ -11,8 +11,8 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from resources.decisions.draft import Draft
 from resources.loop.entries import names_other_table
+from resources.loop.guards.table import find_other_writer, known_commit
 from resources.loop.table_errors import TableErrors
-from resources.loop.table_guard import find_other_writer, known_commit
 from resources.platform.stores import Stores
 from resources.watermarks.entry import Entry, Why
 

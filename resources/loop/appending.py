@@ -11,10 +11,10 @@ from partitions.errors import TargetError
 from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import SavesHighest, WriteStats
 from resources.loop.context import RunContext
-from resources.loop.deletes_of_table import finish_deletes_of_table
 from resources.loop.entries import abandoned_entry, loaded_entry, required_commit
-from resources.loop.rejected_rows import follow_up_rejected, undo_rejected
-from resources.loop.row_rules import counts_of
+from resources.loop.rows.deletes_of_table import finish_deletes_of_table
+from resources.loop.rules.rejected_rows import follow_up_rejected, undo_rejected
+from resources.loop.rules.row_rules import counts_of
 from resources.loop.side_tables import fence_side_tables
 from resources.outcome import Step
 from resources.tables.contract.commits import TaggedCommit

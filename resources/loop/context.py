@@ -13,14 +13,14 @@ from partitions.dataflow import Dataflow
 from partitions.request import DUE, Request
 from resources.kinds.contract.kind import Kind
 from resources.kinds.contract.slices import SliceT
-from resources.loop.bad_record_warnings import BadRecordWarnings
-from resources.loop.deletes_of_table import renew_deletes_of_table
 from resources.loop.inputs import InputTables
 from resources.loop.own_state import OwnState
-from resources.loop.rescued import RescuedRows
-from resources.loop.rule_counts import RuleCountsOfRun
+from resources.loop.rows.bad_record_warnings import BadRecordWarnings
+from resources.loop.rows.deletes_of_table import renew_deletes_of_table
+from resources.loop.rows.rescued import RescuedRows
+from resources.loop.rows.withheld import WithheldRows
+from resources.loop.rules.counts import RuleCountsOfRun
 from resources.loop.run_events import NoRunEvents, RunEvents
-from resources.loop.withheld import WithheldRows
 from resources.outcome import Observer
 from resources.spark.background import run_detached
 from resources.staging import Staging

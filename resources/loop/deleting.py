@@ -21,11 +21,11 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.appending import append, append_abandoned, follow_up
 from resources.loop.context import RunContext
-from resources.loop.definition_guard import definition_of
-from resources.loop.deletes_of_table import put_deletes_of_table
 from resources.loop.entries import deleted_entry, required_commit
 from resources.loop.giving_up import give_up
+from resources.loop.guards.definition import definition_of
 from resources.loop.intents import holding, put_intent
+from resources.loop.rows.deletes_of_table import put_deletes_of_table
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Step
 from resources.spark.failures import fails_on_values, root_cause

@@ -10,7 +10,7 @@ from resources.loop.context import RunContext
 from resources.loop.deleting import finish_delete, foreseen_delete
 from resources.loop.giving_up import close_intent, drop_decision, preview_close
 from resources.loop.holder_wait import HolderPolicy, abandoned_intent
-from resources.loop.releasing import finish_release, foreseen_release
+from resources.loop.rules.releasing import finish_release, foreseen_release
 from resources.loop.verifying import is_guarded, unguarded_head
 from resources.watermarks.entry import Entry, Intent
 
@@ -83,7 +83,7 @@ def finish_apart(run: RunContext[SliceT], entry: Entry | None, intent: Intent) -
     Raises:
         NeedsDecision, Conflict, TargetError, ConfigurationError: as
             :func:`resources.loop.deleting.commit_delete` and
-            :func:`resources.loop.releasing.commit_release` describe.
+            :func:`resources.loop.rules.releasing.commit_release` describe.
     """
     finish = finish_release if intent.released is not None else finish_delete
     return finish(run, entry, intent)

@@ -11,7 +11,7 @@ from resources.loop.appending import append, append_abandoned, append_loaded, fo
 from resources.loop.context import RunContext
 from resources.loop.entries import abandoned_entry, dropped_entry, names_other_table
 from resources.loop.intents import holding
-from resources.loop.slice_rows import slice_rows
+from resources.loop.rows.slice_rows import slice_rows
 from resources.loop.verifying import head_with_intent, is_guarded, skipped_write, unguarded_head
 from resources.outcome import Step
 from resources.spark.failures import root_cause

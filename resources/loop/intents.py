@@ -18,10 +18,10 @@ from resources.kinds.contract.bad_parts import SetsAside
 from resources.kinds.contract.planning import CountsFirstLoads
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
-from resources.loop.definition_guard import definition_of
+from resources.loop.guards.definition import definition_of
+from resources.loop.guards.watermark import check_rises
 from resources.loop.lease import keep_lease
-from resources.loop.row_rules import rules_for_intent
-from resources.loop.watermark_guard import check_rises
+from resources.loop.rules.row_rules import rules_for_intent
 from resources.outcome import Step
 from resources.tables.contract.commits import TableHead, Version
 from resources.watermarks import holder as holders

@@ -27,17 +27,17 @@ from resources.kinds.contract.planning import RunsAhead
 from resources.kinds.contract.reading import ReadsVersions, ReportsBatches
 from resources.kinds.contract.slices import SliceT, describe_failures
 from resources.loop.appending import follow_up
-from resources.loop.bad_parts import SHOWN, SKIPPED, BadPartPolicy
 from resources.loop.context import RunContext
-from resources.loop.definition_guard import check_definition, check_intent
 from resources.loop.ending import finish_apart
 from resources.loop.giving_up import close_intent, drop_decision
+from resources.loop.guards.definition import check_definition, check_intent
+from resources.loop.guards.schema import pinned_schema
 from resources.loop.holder_wait import HolderPolicy, abandoned_intent
 from resources.loop.interruption_retries import retry_interruptions
 from resources.loop.protocol import commit_slice, resume_slice
 from resources.loop.recorded import recorded_slice
+from resources.loop.rows.bad_parts import SHOWN, SKIPPED, BadPartPolicy
 from resources.loop.run_events import execute_and_tell
-from resources.loop.schema_of_run import pinned_schema
 from resources.loop.verifying import guarded_head
 from resources.notes.last_run import note_attempt
 from resources.notes.looks import note_awaited, note_look

@@ -14,11 +14,11 @@ from partitions.errors import Conflict, DataflowHeld, NeedsDecision
 from resources.kinds.contract.slices import SliceT
 from resources.loop.appending import follow_up
 from resources.loop.context import RunContext
-from resources.loop.deletes_of_table import finish_deletes_of_table
 from resources.loop.ending import end_intent, preview_end
 from resources.loop.holder_wait import HolderPolicy
 from resources.loop.intents import held_error
 from resources.loop.lease import is_held
+from resources.loop.rows.deletes_of_table import finish_deletes_of_table
 from resources.loop.verifying import guarded_head
 from resources.tables.contract.table import FollowsUp
 from resources.watermarks.entry import Entry, Intent

@@ -21,11 +21,11 @@ from resources.kinds.contract.writing import ROWS, KeepsStats, StatsReader, Writ
 from resources.loop.appending import append_abandoned, append_loaded
 from resources.loop.context import RunContext
 from resources.loop.giving_up import give_up
+from resources.loop.guards.keys import check_keys
 from resources.loop.intents import draft_intent, holding, put_intent
 from resources.loop.interruption_retries import retry_interruptions
-from resources.loop.key_guard import check_keys
-from resources.loop.row_rules import counts_of
-from resources.loop.slice_rows import observe_again
+from resources.loop.rows.slice_rows import observe_again
+from resources.loop.rules.row_rules import counts_of
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.loop.writing import analysed_rows, reason_of, write
 from resources.outcome import Committed, NotCommitted, Step

@@ -8,8 +8,8 @@ from __future__ import annotations
 from partitions.errors import NeedsDecision
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
+from resources.loop.guards.table import check_table, known_commit
 from resources.loop.intents import lost_number_error
-from resources.loop.table_guard import check_table, known_commit
 from resources.tables.contract.commits import TableHead, TaggedCommit
 from resources.watermarks.entry import Entry, Intent
 

@@ -31,24 +31,24 @@ from resources.kinds.contract.reading import ReportsMissingColumns
 from resources.kinds.contract.slices import SliceT
 from resources.kinds.contract.writing import RepairsKeys, StatsReader
 from resources.loop.appending import replaced_until
-from resources.loop.bad_records import set_records_aside
 from resources.loop.context import RunContext
-from resources.loop.delete_when import marked_deletes
 from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
 from resources.loop.interruption_retries import retry_interruptions
-from resources.loop.missing_keys import (
+from resources.loop.rows.bad_records import set_records_aside
+from resources.loop.rows.delete_when import marked_deletes
+from resources.loop.rows.missing_keys import (
     check_missing_keys,
     is_superseded,
     load_of_whole,
     with_missing_keys,
 )
-from resources.loop.optional_columns import optional_columns
-from resources.loop.retention import check_rules
-from resources.loop.row_rules import check_row_rules, checked_rows, count_warned
+from resources.loop.rows.optional_columns import optional_columns
+from resources.loop.rows.retention import check_rules
+from resources.loop.rows.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
+from resources.loop.rows.tombstones import bury_deleted
+from resources.loop.rules.row_rules import check_row_rules, checked_rows, count_warned
 from resources.loop.side_tables import write_side_tables
-from resources.loop.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
-from resources.loop.tombstones import bury_deleted
 from resources.loop.verifying import find_commit
 from resources.loop.write_failures import failed_step, find_bad_part, is_refused, write_failure, write_refusal
 from resources.outcome import NotCommitted, Step

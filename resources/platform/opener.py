@@ -23,13 +23,13 @@ from resources.kinds.contract.decisions import StateRules
 from resources.kinds.contract.kind import Kind
 from resources.kinds.registered import RegisteredKind
 from resources.loop.context import RunContext
-from resources.loop.definition_guard import check_definition, check_intent, definition_of
 from resources.loop.entries import keyed_by
+from resources.loop.guards.definition import check_definition, check_intent, definition_of
+from resources.loop.guards.table import check_table
 from resources.loop.holder_wait import HolderPolicy
 from resources.loop.loop import Loop
 from resources.loop.open_intent import UnfinishedIntent
 from resources.loop.run_events import NoRunEvents, RunEvents
-from resources.loop.table_guard import check_table
 from resources.open_lineage.datasets import name_of_place, names_of_source
 from resources.open_lineage.events import OpenLineageEvents, ReadDatasets
 from resources.outcome import Observer

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from partitions.dataflow import Dataflow
 from partitions.fingerprint import short_hash
 from partitions.plan import pluralize
-from resources.loop.definition_guard import definition_of
 from resources.loop.entries import names_other_table
+from resources.loop.guards.definition import definition_of
 from resources.platform.stores import Stores
 from resources.tables.registry import find_table
 from resources.watermarks.entry import Entry

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from resources.loop import missing_keys
+from resources.loop.rows import missing_keys
 from resources.outcome import Step
 from resources.spark.engine import SparkEngine
 from scripts.postgres import Postgres

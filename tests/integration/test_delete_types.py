@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from partitions.errors import NeedsDecision
-from resources.loop.delete_marks import MARK, marked_rows
+from resources.loop.rows.delete_marks import MARK, marked_rows
 from resources.spark.engine import SparkEngine
 from resources.watermarks.deleted_rows import DeleteInForce
 from tests.integration.conftest import MakeFeed

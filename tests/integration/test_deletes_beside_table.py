@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resources.loop import deletes_of_table
+from resources.loop.rows import deletes_of_table
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.deleted_rows import forgotten_deletes

@@ -17,7 +17,7 @@ from pyspark.sql.connect.client import SparkConnectClient
 
 from partitions.loads import Append
 from resources.connections.places import Place
-from resources.loop.transform import Batch, transformed
+from resources.loop.rows.transform import Batch, transformed
 from resources.spark.background import run_detached
 from resources.spark.connect import has_shared_code
 from resources.spark.engine import SparkEngine

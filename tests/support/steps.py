@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from resources.loop.transform import Batch
+from resources.loop.rows.transform import Batch
 from resources.outcome import Observer, Step
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from platform_assets.kinds.profile import KindProfile, LedgerPage, LedgerRequest
 from resources.kinds.column.explaining import explain_value
 from resources.kinds.column.opening import column_look
 from resources.kinds.column.writing import WITHOUT
-from resources.loop.definition_guard import check_definition
+from resources.loop.guards.definition import check_definition
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import LOADS, Entry

@@ -25,7 +25,7 @@ from platform_assets.kinds.profile import (
     ledger_of_one_range,
 )
 from resources.kinds.offset.explaining import explain_commit, passed_over
-from resources.loop.definition_guard import check_definition
+from resources.loop.guards.definition import check_definition
 from resources.outcome import Outcome
 from resources.platform.platform import Platform
 from resources.watermarks.entry import LOADS, Entry

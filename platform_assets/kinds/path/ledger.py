@@ -15,7 +15,7 @@ from platform_assets.kinds.path.words import path_in_words, verified_in_words
 from platform_assets.kinds.profile import LedgerPage, LedgerRequest
 from resources.kinds.path.partition_ledger import PartitionLedger, partition_ledger
 from resources.kinds.path.sweep import Sweep, unhandled
-from resources.loop.definition_guard import check_definition
+from resources.loop.guards.definition import check_definition
 from resources.platform.platform import Platform
 
 _PARTITIONS, _MISSING = 50, 10

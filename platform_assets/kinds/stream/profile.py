@@ -30,7 +30,7 @@ from platform_assets.kinds.profile import (
 from platform_assets.kinds.stream.status import stream_status, waiting_line
 from platform_assets.kinds.stream.words import short_watermark, state_in_words, watermark_in_words
 from resources.kinds.stream.explaining import explain_split
-from resources.loop.definition_guard import check_definition
+from resources.loop.guards.definition import check_definition
 from resources.loop.missing_source import tells_of_emptied_source
 from resources.outcome import Outcome
 from resources.platform.platform import Platform

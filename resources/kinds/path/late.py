@@ -23,7 +23,7 @@ from resources.decisions.deciding import decide
 from resources.kinds.path.file_decisions import quarantine_late
 from resources.kinds.path.sweep import LateFiles, SweepStep, step, unhandled
 from resources.listing import Budget
-from resources.loop.withheld import withheld_in_words
+from resources.loop.rows.withheld import withheld_in_words
 from resources.outcome import Outcome
 from resources.platform.opener import Opener
 from resources.watermarks.entry import Entry

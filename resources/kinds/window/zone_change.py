@@ -6,7 +6,7 @@ See docs/reference/windows.md, Changing a definition.
 from __future__ import annotations
 
 from partitions.dataflow import Dataflow
-from resources.loop.definition_guard import changed_parts
+from resources.loop.guards.definition import changed_parts
 from resources.sources.schema import kinds, pinned_struct
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog

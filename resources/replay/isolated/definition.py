@@ -9,7 +9,7 @@ from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from resources.loop.definition_guard import definition_of
+from resources.loop.guards.definition import definition_of
 from resources.replay.isolated.standing import IsolatedReplay, drop_command, replay_command
 
 _LAYOUT = ("partition_by",)

@@ -33,16 +33,16 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.appending import append_loaded, follow_up
 from resources.loop.context import RunContext
-from resources.loop.definition_guard import check_definition, definition_of
 from resources.loop.ending import end_abandoned
 from resources.loop.entries import required_commit
 from resources.loop.giving_up import give_up
+from resources.loop.guards.definition import check_definition, definition_of
 from resources.loop.holder_wait import abandoned_intent
 from resources.loop.intents import first_loads, holding, put_intent
-from resources.loop.optional_columns import optional_columns
-from resources.loop.rejected_rows import promote_rejected
-from resources.loop.retention import check_rules, hold_back_rows
-from resources.loop.tombstones import without_buried
+from resources.loop.rows.optional_columns import optional_columns
+from resources.loop.rows.retention import check_rules, hold_back_rows
+from resources.loop.rows.tombstones import without_buried
+from resources.loop.rules.rejected_rows import promote_rejected
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Observer, Step
 from resources.platform.opener import Opener

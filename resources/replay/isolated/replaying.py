@@ -15,7 +15,7 @@ from partitions.errors import ConfigurationError, NeedsDecision
 from partitions.plan import Plan
 from partitions.request import Request
 from resources.listing.removal import is_empty
-from resources.loop.delete_marks import UNFIT
+from resources.loop.rows.delete_marks import UNFIT
 from resources.outcome import Observer, Outcome
 from resources.platform.opener import Opener
 from resources.replay.chunk_runs import ProgressListener, ReplayResult, ReplayStep, Report, read_chunks

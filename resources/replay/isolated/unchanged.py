@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision
-from resources.loop.table_guard import check_table
+from resources.loop.guards.table import check_table
 from resources.platform.opener import Opener
 from resources.replay.isolated.refusals import table_changed
 from resources.replay.isolated.standing import IsolatedReplay

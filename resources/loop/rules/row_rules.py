@@ -20,9 +20,9 @@ from partitions.table_names import rejected_table
 from partitions.target import DELETES_COLUMN, HELPER_PREFIX
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
-from resources.loop.delete_when import marked_deletes
-from resources.loop.rejected_rows import write_rejected
-from resources.loop.rule_conditions import Failures, PlannedTables, failures
+from resources.loop.rows.delete_when import marked_deletes
+from resources.loop.rules.conditions import Failures, PlannedTables, failures
+from resources.loop.rules.rejected_rows import write_rejected
 from resources.observation import observed_values
 from resources.spark.failures import fails_on_values, root_cause
 from resources.spark.frames import observed_rows, read_once

@@ -13,7 +13,7 @@ from partitions.loads import ReplaceAll
 from partitions.target import DATAFLOW_COLUMN
 from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
-from resources.loop.delete_marks import OptionalColumns
+from resources.loop.rows.delete_marks import OptionalColumns
 from resources.watermarks.entry import Intent
 
 if TYPE_CHECKING:

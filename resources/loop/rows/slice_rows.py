@@ -18,11 +18,11 @@ from resources.kinds.contract.writing import (
     WriteStats,
 )
 from resources.loop.context import RunContext
-from resources.loop.delete_marks import failed_condition
 from resources.loop.entries import is_last_query
-from resources.loop.optional_columns import optional_columns
-from resources.loop.retention import hold_back_rows
-from resources.loop.transform import Batch, transformed
+from resources.loop.rows.delete_marks import failed_condition
+from resources.loop.rows.optional_columns import optional_columns
+from resources.loop.rows.retention import hold_back_rows
+from resources.loop.rows.transform import Batch, transformed
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.connect import has_shared_code
 from resources.spark.failures import fails_on_values

@@ -1,7 +1,7 @@
 """The rows that a dataflow's retention keeps out of its slices, and that expire in its table.
 
 Rows below the retention are held back like those of a delete in force, in the same place
-(:mod:`resources.loop.withheld`). See docs/how-to/deleting-and-keeping.md, Keep 90 days.
+(:mod:`resources.loop.rows.withheld`). See docs/how-to/deleting-and-keeping.md, Keep 90 days.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from partitions.spelling import describe_missing
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.context import RunContext
-from resources.loop.delete_marks import OptionalColumns, marked_rows
+from resources.loop.rows.delete_marks import OptionalColumns, marked_rows
 from resources.watermarks.deleted_rows import RETENTION, DeleteInForce
 from resources.watermarks.entry import Entry
 

@@ -22,14 +22,14 @@ from partitions.table_names import REJECTED
 from partitions.target import DELETES_COLUMN
 from resources.loop.appending import append, append_abandoned, follow_up
 from resources.loop.context import RunContext
-from resources.loop.definition_guard import check_rules_remain, definition_of
-from resources.loop.delete_marks import no_columns
 from resources.loop.entries import loaded_entry, required_commit
 from resources.loop.giving_up import give_up
+from resources.loop.guards.definition import check_rules_remain, definition_of
 from resources.loop.intents import holding, put_intent
-from resources.loop.retention import hold_back_rows
-from resources.loop.row_rules import FAILED, marked_rows, rules_for_intent, rules_of
-from resources.loop.tombstones import without_buried
+from resources.loop.rows.delete_marks import no_columns
+from resources.loop.rows.retention import hold_back_rows
+from resources.loop.rows.tombstones import without_buried
+from resources.loop.rules.row_rules import FAILED, marked_rows, rules_for_intent, rules_of
 from resources.loop.verifying import check_log, find_commit, guarded_head, verified_commit
 from resources.outcome import Step
 from resources.spark.failures import root_cause

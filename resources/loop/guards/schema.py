@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from partitions.errors import BadPart, SchemaEvolved
 from partitions.evolution import schema_changes
 from resources.kinds.contract.slices import SliceT, reads_source
-from resources.loop.bad_parts import BadPartPolicy
 from resources.loop.context import RunContext
+from resources.loop.rows.bad_parts import BadPartPolicy
 from resources.outcome import Outcome
 
 

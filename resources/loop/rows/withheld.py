@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from partitions.plan import pluralize
-from resources.loop.delete_marks import MARK, OptionalColumns, marked_rows
+from resources.loop.rows.delete_marks import MARK, OptionalColumns, marked_rows
 from resources.observation import observed_values
 from resources.spark.frames import observed_rows
 from resources.watermarks.deleted_rows import RETENTION, DeleteInForce

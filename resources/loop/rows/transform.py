@@ -16,7 +16,7 @@ from partitions.errors import ConfigurationError, StrandlineError
 from partitions.history import end_value
 from partitions.spelling import describe_missing
 from partitions.target import ABSENT_COLUMN, DATAFLOW_COLUMN, HELPER_PREFIX, RUN_COLUMNS
-from resources.loop.delete_when import check_delete_when
+from resources.loop.rows.delete_when import check_delete_when
 from resources.spark.frames import type_of_column, with_typed_columns
 from resources.spark.settings import TIME_ZONE
 from resources.sql import quoted

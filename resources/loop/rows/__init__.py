@@ -1,0 +1,1 @@
+"""What becomes of the rows of a slice on their way to the table."""

@@ -1,0 +1,1 @@
+"""The rules of rows: which rows fail, where they go, and how they are released."""
