@@ -252,7 +252,7 @@ def test_a_look_back_asks_the_api_only_for_corrected_rows(shown: str, home: Path
     versions = [row["alt"] for row in loaded(home / "lake/bronze/airports") if row["faa"] == "EWR"]
     assert sorted(versions) == [17, 18]
     assert "airports: 1 rejected row in bronze/airports_rejected" in step
-    (rejected,) = loaded(home / "lake/bronze/airports_rejected")
+    (rejected,) = read_back(home / "lake/bronze/airports_rejected")
     assert (rejected["faa"], rejected["alt"], rejected["_rejected_by"]) == ("DEN", 54310, "altitude_in_feet")
 
 
