@@ -207,6 +207,7 @@ CHANGES = {
     ),
     "`target.schema_mode`": Change(lambda _: {"target": {"schema_mode": "merge"}}),
     "`target.origin_columns`": Change(lambda _: {"target": {"origin_columns": False}}),
+    "`rules`": Change(lambda _: {"rules": [{"name": "small", "expect": "value < 7"}]}, rows=LOADED),
     "`target.retention`, `maintenance`, `alerts`, `tags`": Change(
         lambda _: {
             "target": {"retention": {"column": "at", "keep": "P90D"}},
