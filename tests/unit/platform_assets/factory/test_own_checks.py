@@ -287,7 +287,7 @@ def test_a_check_may_have_other_inputs_and_resources(tmp_path: Path) -> None:
         )
         assert run(of, instance, "load_returns").success
         result = run(of, instance)
-        assert result.success
+        assert result.success, [str(e.event_specific_data)[:3000] for e in result.all_events if e.is_failure]
         assert own_results(result) == [("bronze/orders", "below", True)]
 
 
