@@ -19,6 +19,7 @@ from dagster import (
     DagsterInstance,
     Definitions,
     ExecuteInProcessResult,
+    FilesystemIOManager,
     RunRequest,
     SensorResult,
     asset,
@@ -279,7 +280,10 @@ def test_a_check_may_have_other_inputs_and_resources(tmp_path: Path) -> None:
         assert context.resources.of_the_user == "here"
         return AssetCheckResult(passed=orders.num_rows <= limit and returned.num_rows == 2)
 
-    of = with_checks(project(tmp_path), below, assets=[limits], resources={"of_the_user": "here"})
+    # Dagster's default one may forget a value when its run ends.
+    kept = FilesystemIOManager(base_dir=str(tmp_path / "values"))
+    resources = {"of_the_user": "here", "io_manager": kept}
+    of = with_checks(project(tmp_path), below, assets=[limits], resources=resources)
     put(tmp_path)
     with DagsterInstance.ephemeral() as instance:
         assert of.resolve_implicit_global_asset_job_def().execute_in_process(
@@ -287,7 +291,11 @@ def test_a_check_may_have_other_inputs_and_resources(tmp_path: Path) -> None:
         )
         assert run(of, instance, "load_returns").success
         result = run(of, instance)
-        assert result.success, [str(e.event_specific_data)[:3000] for e in result.all_events if e.is_failure]
+        assert result.success, [
+            event.step_failure_data.error_display_string
+            for event in result.all_events
+            if event.is_step_failure
+        ]
         assert own_results(result) == [("bronze/orders", "below", True)]
 
 
