@@ -106,7 +106,7 @@ def test_windows_that_rows_do_not_tell_are_refused(tmp_path: Path, engine: Spark
     feed = Feed(
         tmp_path,
         engine,
-        {"source": folders, "watermark": watermark(units=None), "target": {"load": "append"}},
+        {"source": folders, "watermark": watermark(units=None, partial=False), "target": {"load": "append"}},
     )
     feed.put("2020-01-01/1.ndjson", 1)
     feed.run(now=instant("2020-01-02T00:30"))
