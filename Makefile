@@ -11,7 +11,7 @@ SOURCES := $(wildcard $(PACKAGES) tests benchmarks scripts)
 ARGS ?=
 export PYTHON
 # pytest keeps its rewritten modules as bytecode: without it each process of tests spends 30 s of CPU on them.
-unexport PYTHONDONTWRITEBYTECODE
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(VENV)/python -m pytest
 
 .PHONY: help setup demo ui test test-full screenshots lint format bench lock docs wheel clean
 
@@ -29,11 +29,11 @@ ui: setup ## open the Dagster UI with this project's dataflows
 	@$(VENV)/python -m scripts.sources $(VENV)/strandline dev $(ARGS)
 
 test: setup ## run all tests but the long ones
-	@$(VENV)/python -m pytest -m "not full" --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder tests)
+	@$(PYTEST) -m "not full" --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder tests)
 
 # 5 is pytest's "no tests were collected".
 test-full: setup ## run the other tests: the long crash matrix, a thousand schedules, most tests on Spark; ARGS="tests/model --hypothesis-profile exploring" searches for new ones
-	@$(VENV)/python -m pytest -m full --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder --minutes 45 --turn "$$(date +%j)" tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
+	@$(PYTEST) -m full --hypothesis-profile repeatable --durations 20 $(or $(ARGS),-n 4 --dist loadfile --no-loadscope-reorder --minutes 45 --turn "$$(date +%j)" tests) || { code=$$?; [ $$code = 5 ] && echo "No test is marked full: nothing to run." || exit $$code; }
 
 screenshots: setup ## write the pictures of Dagster's pages into docs/images, from the tests of these pages (needs Chromium)
 	@STRANDLINE_SCREENSHOTS=docs/images $(VENV)/python -m pytest tests/e2e/test_pages.py $(ARGS)
