@@ -66,11 +66,11 @@ def latest_rows(
     lateness = sort_key(order, lambda name: F.col(quoted(name)))
     if not (sort_columns := [*lateness, *ordered, *stand_ins]):
         return with_columns_as(rows.distinct(), rows)
-    position = _numbered("c", sort_columns)
+    position = numbered_struct("c", sort_columns)
     of_row, of_values = (F.min, F.min_by) if is_earliest else (F.max, F.max_by)
     aggregates = [of_row(position).alias("_strandline_latest")]
     if unordered:
-        rest = _numbered("v", [F.col(quoted(field.name)) for field in unordered])
+        rest = numbered_struct("v", [F.col(quoted(field.name)) for field in unordered])
         aggregates.append(of_values(rest, position).alias("_strandline_rest"))
     firsts = {name.lower(): f"_strandline_first_{number}" for number, name in enumerate(first_values)}
     aggregates += [
@@ -92,7 +92,7 @@ def latest_rows(
     return with_columns_as(latest.select(*columns.values()), rows)
 
 
-def _numbered(prefix: str, columns: Sequence[Column]) -> Column:
+def numbered_struct(prefix: str, columns: Sequence[Column]) -> Column:
     """Return a struct of columns, in their order; its fields are numbered."""
     from pyspark.sql import functions as F
 
@@ -137,7 +137,7 @@ def _latest_present(field: StructField, absent: Column, lateness: Sequence[Colum
     """Return the value of a column in the latest row that has one, as a struct; NULL if no row has one."""
     from pyspark.sql import functions as F
 
-    position = _numbered("c", [*lateness, comparable(field.name, field.dataType)])
+    position = numbered_struct("c", [*lateness, comparable(field.name, field.dataType)])
     value = F.struct(F.col(quoted(field.name)).alias("value"))
     return F.max_by(value, F.when(~is_absent(absent, field.name), position))
 
@@ -162,7 +162,7 @@ def drop_shared_keys(
     if not order:
         return rows.join(renamed_rows, F.expr(same_keys), "left_anti")
     own_position, other_position = (
-        _numbered("c", sort_key(order, to_column))
+        numbered_struct("c", sort_key(order, to_column))
         for to_column in (lambda name: F.col(quoted(name)), lambda name: F.col(quoted(aliases[name])))
     )
     return rows.join(renamed_rows, F.expr(same_keys) & (other_position > own_position), "left_anti")

@@ -12,7 +12,7 @@ from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.sql import quoted
 from resources.tables.rows.absent_columns import is_absent
-from resources.tables.rows.deduplicate import sort_key
+from resources.tables.rows.deduplicate import numbered_struct, sort_key
 from resources.tables.rows.delete_marks import is_delete
 from resources.tables.rows.scd2 import CHANGE
 
@@ -196,7 +196,7 @@ def sort_keys(order: Order, names: Mapping[str, str]) -> tuple[Column, Column]:
     from pyspark.sql import functions as F
 
     slice_position, table_position = (
-        F.struct(*[column.alias(f"c{number}") for number, column in enumerate(sort_key(order, to_column))])
+        numbered_struct("c", sort_key(order, to_column))
         for to_column in (lambda name: F.col(names[name.lower()]), lambda name: F.col(quoted(name)))
     )
     return slice_position, table_position
