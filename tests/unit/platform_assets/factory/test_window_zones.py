@@ -57,7 +57,7 @@ def load(folder: Path, report: AssetsDefinition) -> None:
 def test_a_location_that_loads_warns_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         load(tmp_path, report_in("Europe/Berlin"))
-    assert [record.message for record in caplog.records] == [MESSAGE]
+    assert caplog.messages == [MESSAGE]
 
 
 def test_the_check_of_definitions_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,4 +74,4 @@ def test_windows_of_one_zone_or_the_whole_table_are_no_fault(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         load(tmp_path, report_in(zone, mapping))
-    assert caplog.records == []
+    assert caplog.messages == []
