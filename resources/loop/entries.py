@@ -268,7 +268,7 @@ def required_commit(entry: Entry | None) -> TableCommit | None:
 
 def _of_table(dataflow: Dataflow, before: Entry | None, commit: TaggedCommit) -> dict[str, Any]:
     """Return the fields that record a table commit; one that changes no file keeps the earlier file."""
-    changes_none = commit.file is None and commit.removed == 0
+    changes_none = commit.file is None and commit.removed == 0 and not commit.removed_recorded_file
     file = before.table_file if before and changes_none else commit.file
     return {**table_fields(dataflow, commit.commit), "table_file": file}
 

@@ -93,7 +93,9 @@ class TaggedCommit:
         removed: rows that the commit deleted; None: all rows of the table.
         number: number of the slice.
         uncounted: whether the deleted rows can only be counted by comparing the versions before and after.
-        file: name of a data file that the commit added; None if it added none.
+        file: name of a data file that the commit added, or that another commit added since the recorded one
+            if that one's file is removed; None if there is none.
+        removed_recorded_file: whether the file of the recorded commit was removed up to this commit.
         follows: version before it; None if it created the table.
         committed_by: writer of the commit, for people; None if unknown.
         deleted: number of removed rows that an upsert did not write again.
@@ -111,6 +113,7 @@ class TaggedCommit:
     follows: Version | None = None
     committed_by: str | None = None
     deleted: int = 0
+    removed_recorded_file: bool = False
 
     @property
     def commit(self) -> TableCommit:

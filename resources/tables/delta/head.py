@@ -51,6 +51,7 @@ def compare_head(
     tagged_commits = _with_own_predecessors(
         _tagged_commits(app_id, later_commits), later_commits, recorded_version, dataflow
     )
+    tagged_commits = _with_remaining_file(log, recorded, tagged_commits, later_commits)
     # Without a recorded commit every commit is later, so a log that starts above 0 was cleaned.
     is_incomplete = commits[0].version > (recorded_version or 0)
     return TableHead(
@@ -219,6 +220,30 @@ def _with_own_predecessors(
         )
         for commit in tagged_commits
     )
+
+
+def _with_remaining_file(
+    log: DeltaLog,
+    recorded: TableCommit | None,
+    tagged_commits: Sequence[TaggedCommit],
+    later_commits: Sequence[DeltaCommit],
+) -> tuple[TaggedCommit, ...]:
+    """Give a commit without files another file as proof if the recorded one was removed before it.
+
+    A compaction or a delete of another writer removes it. The newest file that was added since proves then
+    that the commit was not undone.
+    """
+
+    def remaining(commit: TaggedCommit) -> TaggedCommit:
+        if recorded is None or recorded.file is None or commit.file is not None or commit.removed != 0:
+            return commit
+        until = [later for later in later_commits if later.version <= int(commit.version)]
+        if not any(log.removes(later.version, recorded.file) for later in until):
+            return commit
+        file = next((later.file for later in reversed(until) if later.file), None)
+        return replace(commit, file=file, removed_recorded_file=True)
+
+    return tuple(remaining(commit) for commit in tagged_commits)
 
 
 def _tagged_commits(app_id: str | None, commits: Sequence[DeltaCommit]) -> tuple[TaggedCommit, ...]:
