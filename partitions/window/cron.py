@@ -104,6 +104,7 @@ def _zone(watermark: WindowWatermark) -> str | None:
     return None if isinstance(watermark.zone, timezone) else watermark.timezone
 
 
+@lru_cache(maxsize=600)
 def _has_cron_ticks(grain: Grain, start: datetime, zone: str) -> bool:
     """Return whether all windows start at one wall time that cron can express."""
     if start.second or start.microsecond or start.year < _FIRST_YEAR:

@@ -159,7 +159,7 @@ class Partitioning:
         """Return the keys that need no dynamic partitions: of the listed units, or of all buckets."""
         if self.bucket_count:
             return bucket_keys(self.bucket_count)
-        return tuple(map(self.unit_key, self.listed_units.units))
+        return tuple(unit_key(unit, self.unit_fields) for unit in self.listed_units.units)
 
     @cached_property
     def listed_units(self) -> ListedUnits:

@@ -6,8 +6,9 @@ of keys that must be kept up to date when a model gains a field.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -67,12 +68,7 @@ def is_choice(shapes: Shapes) -> bool:
 
 def below(shapes: Shapes, part: str | int) -> Shapes:
     """Return the shapes that a key or a list item below these shapes may have."""
-    return tuple(
-        alternative
-        for shape in shapes
-        for inner in _inner(shape, part)
-        for alternative in alternatives(inner)
-    )
+    return tuple(alternative for shape in shapes for alternative in _below(shape, part))
 
 
 def alternatives(annotation: Any) -> Shapes:
@@ -97,7 +93,7 @@ def known_keys(shapes: Shapes) -> list[str]:
 
 def places_of(root: Any, name: str) -> list[Key]:
     """Return the keys with this name in a model, at its top or one level below."""
-    tops = {top: alternatives(annotation) for top, annotation in _fields(root).items()}
+    tops = _shapes_of_fields(root)
     places: list[Key] = [(name,)] if name in tops else []
     return places + [(top, name) for top, shapes in tops.items() if name in known_keys(shapes)]
 
@@ -137,16 +133,23 @@ def _words(shape: Any) -> Sequence[str]:
     return [_WORDS.get(shape, getattr(shape, "__name__", str(shape)))]
 
 
-def _inner(shape: Any, part: str | int) -> Iterator[Any]:
-    if _is_model(shape) and part in _fields(shape):
-        yield _fields(shape)[str(part)]
-    elif _is_mapping(shape):
-        yield get_args(shape)[1]
-    elif get_origin(shape) in (tuple, list) and isinstance(part, int):
-        yield get_args(shape)[0]
+def _below(shape: Any, part: str | int) -> Shapes:
+    if _is_model(shape):
+        return _shapes_of_fields(shape).get(part, ())
+    if _is_mapping(shape):
+        return alternatives(get_args(shape)[1])
+    if get_origin(shape) in (tuple, list) and isinstance(part, int):
+        return alternatives(get_args(shape)[0])
+    return ()
 
 
-def _fields(model: type[BaseModel]) -> dict[str, Any]:
+@cache
+def _shapes_of_fields(model: type[BaseModel]) -> Mapping[str | int, Shapes]:
+    return {key: alternatives(annotation) for key, annotation in _fields(model).items()}
+
+
+@cache
+def _fields(model: type[BaseModel]) -> Mapping[str, Any]:
     """Return the keys as users write them, with their annotations."""
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
