@@ -47,7 +47,8 @@ from resources.loop.rows.optional_columns import optional_columns
 from resources.loop.rows.retention import check_rules
 from resources.loop.rows.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
 from resources.loop.rows.tombstones import bury_deleted
-from resources.loop.rules.row_rules import check_row_rules, checked_rows, count_warned
+from resources.loop.rules.fitting import check_row_rules
+from resources.loop.rules.row_rules import checked_rows, count_warned
 from resources.loop.side_tables import write_side_tables
 from resources.loop.verifying import find_commit
 from resources.loop.write_failures import failed_step, find_bad_part, is_refused, write_failure, write_refusal

@@ -26,6 +26,17 @@ def read_once(rows: DataFrame) -> DataFrame:
     return private.local_checkpoint(rows) if is_remote(rows.sparkSession) else rows.localCheckpoint()
 
 
+def analyse_condition(rows: DataFrame, condition: str) -> None:
+    """Raise Spark's error if a text in its SQL is no condition on single rows; nothing is read.
+
+    WHERE refuses aggregates, windows and generators, which a SELECT takes.
+    """
+    from pyspark.sql import functions as F
+
+    # Spark Connect analyses it here. The columns of WHERE alone are cached, and not asked for.
+    _ = rows.where(f"({condition})").select(F.lit(1)).schema
+
+
 def without_rows(rows: DataFrame) -> DataFrame:
     """Return no row, by a condition that Spark does not fold: an observation of the rows must complete."""
     from pyspark.sql import functions as F

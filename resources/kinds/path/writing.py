@@ -38,8 +38,12 @@ class PathWriting(Writing[PathSlice]):
 
     @override
     def own_rows(self, slice_: PathSlice, rows: DataFrame) -> Predicate:
-        """Return the rows of files that the slice reads again."""
-        if SOURCE_FILE not in rows.columns or not (slice_.replaces or slice_.why == "replay"):
+        """Return the rows of files that the slice reads again; an append adds rows once more.
+
+        No slice tells that a rewind brought it, so a load by keys looks for the rows of each.
+        """
+        replaces = slice_.replaces or slice_.why == "replay" or self.dataflow.target.merges
+        if SOURCE_FILE not in rows.columns or not replaces:
             return NOTHING
         return Among(SOURCE_FILE, (*(file.path for file in slice_.all_files), *slice_.gone_paths))
 

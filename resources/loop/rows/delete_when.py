@@ -9,6 +9,7 @@ from partitions.errors import ConfigurationError
 from partitions.sql_condition import named_columns
 from partitions.target import DELETES_COLUMN
 from resources.spark.failures import root_cause
+from resources.spark.frames import analyse_condition
 from resources.tables.rows.delete_marks import is_delete
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def check_delete_when(dataflow: Dataflow, rows: DataFrame) -> None:
             f"{expected} ({columns}), found {condition!r}, which names none of them. {remedy}", code="query"
         )
     try:
-        _ = rows.select(_is_met(condition).alias(DELETES_COLUMN)).schema  # Spark Connect analyses it here
+        analyse_condition(rows, condition)
     except Exception as error:
         raise ConfigurationError(
             f"{expected} ({columns}), found {condition!r}: {root_cause(error).rstrip(' .;')}. {remedy}",

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from partitions.loads import ByKeys, Load, Replace, ReplaceAll, Scd2, Upsert
 from partitions.predicate import NOTHING
 from partitions.rules.definition import Rule
+from partitions.rules.values import accepted_literal
+from partitions.sources.database_types import ColumnType
 from partitions.target import DELETES_COLUMN, HELPER_PREFIX
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
 from resources.loop.context import RunContext
+from resources.loop.rules.fitting import column_types
 from resources.sql import all_of, any_of, quoted
 from resources.tables.rows.delete_marks import is_delete
 from resources.watermarks.entry import Intent
@@ -65,7 +68,7 @@ def failures(tables: PlannedTables | None, rows: DataFrame, rules: Sequence[Rule
     """
     columns = list(rows.columns)
     by_rule: dict[str, Column] = {}
-    types = {name.casefold(): data_type for name, data_type in rows.dtypes}
+    types = column_types(rows)
     for number, rule in enumerate(rules):
         if rule.unique is not None:
             rows, by_rule[rule.label] = _not_unique(tables, rows, rule.unique, load, number)
@@ -77,7 +80,7 @@ def failures(tables: PlannedTables | None, rows: DataFrame, rules: Sequence[Rule
     return Failures(rows, by_rule, helpers)
 
 
-def _fails(rule: Rule, types: Mapping[str, str]) -> Column:
+def _fails(rule: Rule, types: Mapping[str, ColumnType | None]) -> Column:
     """Return whether a row fails a rule that only its own values decide."""
     from pyspark.sql import functions as F
 
@@ -86,21 +89,12 @@ def _fails(rule: Rule, types: Mapping[str, str]) -> Column:
     if rule.not_null is not None:
         return any_of([F.col(quoted(name)).isNull() for name in rule.not_null])
     assert rule.accepted is not None
-    return any_of(
-        [
-            F.coalesce(
-                ~F.col(quoted(name)).isin(_literals(values, types.get(name.casefold(), ""))), F.lit(False)
-            )
-            for name, values in rule.accepted.items()
-        ]
-    )
-
-
-def _literals(values: Sequence[Any], data_type: str) -> list[Any]:
-    """Return values that a column of a type is compared with; a text is compared with texts."""
-    if data_type != "string":
-        return list(values)
-    return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+    fails = []
+    for name, values in rule.accepted.items():
+        literals = [accepted_literal(value, types.get(name.casefold())) for value in values]
+        fitting = [literal for literal in literals if literal is not None]  # no row has one of the others
+        fails.append(F.coalesce(~F.col(quoted(name)).isin(fitting), F.lit(False)))
+    return any_of(fails)
 
 
 def _not_unique(

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, RejectedRowsChanged, RulesBroken, RuleUnfit
+from partitions.errors import RejectedRowsChanged, RulesBroken, RuleUnfit
 from partitions.loads import Load
 from partitions.rules.counts import RuleCounts, broken_in_words, broken_rules
 from partitions.rules.definition import Rule
-from partitions.sql_condition import named_columns
 from partitions.table_names import rejected_table
 from partitions.target import DELETES_COLUMN, HELPER_PREFIX
 from resources.kinds.contract.slices import SliceT
@@ -27,6 +26,7 @@ from resources.observation import observed_values
 from resources.spark.failures import fails_on_values, root_cause
 from resources.spark.frames import observed_rows, read_once
 from resources.sql import quoted
+from resources.tables.rows.deduplicate import has_no_order
 from resources.tables.rows.delete_marks import is_delete
 from resources.watermarks.entry import Intent
 from resources.watermarks.lists import RULE_COUNTS, StoredList
@@ -55,42 +55,6 @@ def rules_for_intent(run: RunContext[Any]) -> dict[str, Any] | None:
     rules = [rule.model_dump(mode="json", exclude_none=True) for rule in run.dataflow.rules]
     versions = run.references.newest_versions()
     return {"rules": rules, **({"versions": versions} if versions else {})}
-
-
-def check_row_rules(run: RunContext[Any], rows: DataFrame) -> None:
-    """Raise if a rule does not fit the rows; nothing is read.
-
-    Raises:
-        ConfigurationError: code ``query``: it names no column of the rows, one that they lack, or Spark
-            refuses it.
-    """
-    if not run.dataflow.rules:
-        return  # on Spark Connect nothing is looked at before it is asked for
-    name, columns = run.name, {column.casefold() for column in rows.columns}
-    for rule in run.dataflow.rules:
-        missing = [column for column in rule.columns if column.casefold() not in columns]
-        names_none = rule.expect is not None and not named_columns(rule.expect, rows.columns)
-        if missing or names_none:
-            lack = f"no column {', '.join(missing)}" if missing else f"none of them in {rule.expect!r}"
-            raise ConfigurationError(
-                f"dataflow {name}: rule {rule.label}: expected columns of the rows ({', '.join(rows.columns)}), "
-                f"found {lack}. Correct the rule, or add the column in sql or transform",
-                code="query",
-            )
-    for rule in run.dataflow.rules:
-        if rule.expect is None:
-            continue
-        try:
-            from pyspark.sql import functions as F
-
-            _ = rows.select(F.expr(f"NOT ({rule.expect})").alias(FAILED)).schema
-        except Exception as error:
-            raise ConfigurationError(
-                f"dataflow {name}: rule {rule.label}: expected a condition on the rows' columns "
-                f"({', '.join(rows.columns)}), found {rule.expect!r}: {root_cause(error).rstrip(' .;')}. "
-                "Correct the rule, or add the column in sql or transform",
-                code="query",
-            ) from error
 
 
 def checked_rows(
@@ -223,11 +187,11 @@ def _read(run: RunContext[Any], intent: Intent, marked: DataFrame, rules: Sequen
     try:
         return read_once(marked)
     except Exception as error:
-        conditions = [rule for rule in rules if rule.expect is not None]
+        comparing = [rule for rule in rules if rule.not_null is None]
         steps = run.dataflow.has_step or run.dataflow.target.delete_when
-        if not conditions or steps or not fails_on_values(error):
+        if not comparing or steps or not fails_on_values(error):
             raise
-        named = ", ".join(f"{rule.label} ({rule.expect})" for rule in conditions)
+        named = ", ".join(f"{rule.label} ({rule.demand})" for rule in comparing)
         raise RuleUnfit(
             f"dataflow {run.name}: rules: expected conditions that have a value for each row, found {named} "
             f"failing on rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}. Nothing of the slice "
@@ -259,16 +223,19 @@ def _aggregates(marked: DataFrame, rules: Sequence[Rule]) -> list[Column]:
     from pyspark.sql import functions as F
 
     counted = ~is_delete(DELETES_COLUMN if DELETES_COLUMN in marked.columns else None)
+    # Hashes of maps and variants are undefined.
     values = [
-        F.col(quoted(name))
+        F.col(quoted(name)) if not has_no_order(kind) else F.col(quoted(name)).cast("string")
         for name, kind in marked.dtypes
-        if not ("map<" in kind or "variant" in kind or name == FAILED)
+        if name != FAILED
     ]
     rejected = _is_rejected(rules)
+    # A sum, since the exclusive or of two equal rows tells nothing of them.
+    digest = F.sum(F.when(rejected, F.xxhash64(*values).cast("decimal(38,0)")))
     return [
         F.count_if(counted).alias("rows"),
         F.count_if(rejected).alias("rejected"),
-        F.bit_xor(F.when(rejected, F.xxhash64(*values))).alias("digest"),
+        digest.cast("string").alias("digest"),
         *(
             F.count_if(F.array_contains(FAILED, rule.label)).alias(f"f{number}")
             for number, rule in enumerate(rules)
@@ -299,7 +266,7 @@ def _counts_of(values: Mapping[str, Any], rules: Sequence[Rule]) -> RuleCounts |
         int(values["rows"] or 0),
         int(values["rejected"] or 0),
         {rule.label: int(values[f"f{number}"] or 0) for number, rule in enumerate(rules)},
-        "" if digest is None else format(digest & (2**64 - 1), "016x"),
+        "" if digest is None else str(digest),
     )
 
 
