@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 
+from partitions.change_events import target_of_events
 from partitions.checks import CheckSettings
 from partitions.column.definition import ColumnWatermark
 from partitions.dataflow_parts import DataflowParts
@@ -154,6 +155,13 @@ class Dataflow(Model):
         ]
         if refused:
             raise PartsDoNotFit(refused)
+        return self
+
+    @model_validator(mode="after")
+    def _imply(self) -> Dataflow:
+        if self.source.sends_changes:
+            target = target_of_events(self.target, has_step=self.has_step)
+            object.__setattr__(self, "target", target)  # the model is frozen, and still being made
         return self
 
     @model_validator(mode="after")

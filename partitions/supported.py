@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from partitions.change_events import event_refusals
 from partitions.checks import COMMON, RECONCILED, check_refusals
 from partitions.complete_source import complete_refusals
 from partitions.dataflow_parts import DataflowParts
@@ -94,6 +95,7 @@ def refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
     yield from _format_refusals(parts)
     yield from parts.target.refusals(pairs_changes=watermark.pairs_changes(source))
     yield from delete_refusals(parts.target)
+    yield from event_refusals(parts)
     yield from option_refusals(parts)
     yield from complete_refusals(parts)
     yield from rules.refusals(parts)

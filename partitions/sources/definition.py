@@ -186,6 +186,11 @@ class SourceDefinition(Model):
         return "schema_" in type(self).model_fields
 
     @property
+    def sends_changes(self) -> bool:
+        """Whether each of its records is a change of a row (``partitions.change_events``)."""
+        return False
+
+    @property
     def record_support(self) -> RecordSupport:
         """What can be done with records that do not fit."""
         return RecordSupport()

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from partitions.ddl import parse_ddl
 from partitions.placeholders import Placeholder, Template, adjacent_units
 from partitions.records.options import lenient_options
 from partitions.refusal import Refusal
@@ -17,6 +18,7 @@ from partitions.sources.definition import (
     RecordSupport,
     SourceDefinition,
 )
+from partitions.sources.event_columns import EVENT_COLUMNS
 from partitions.sources.formats import FORMATS, FormatName, Option
 
 CSV_UNIT_OPTIONS = ("encoding", "quote", "sep")
@@ -100,6 +102,11 @@ class FilesSource(SourceDefinition):
         return self.schema_
 
     @property
+    def sends_changes(self) -> bool:
+        """Whether the format's records are changes of rows."""
+        return FORMATS[self.format].sends_changes
+
+    @property
     def record_support(self) -> RecordSupport:
         """What the format supports."""
         form = FORMATS[self.format]
@@ -156,6 +163,17 @@ class FilesSource(SourceDefinition):
     def refusals(self) -> Iterator[Refusal]:
         """Yield options that the format does not have, or needs."""
         yield from FORMATS[self.format].refusals(self.options, self.schema_)
+        if self.sends_changes:
+            yield from self._event_column_refusals()
+
+    def _event_column_refusals(self) -> Iterator[Refusal]:
+        """Yield declared columns that each event adds."""
+        names = {column.name for column in parse_ddl(self.schema_)} if self.schema_ else set()
+        for name in EVENT_COLUMNS:
+            if name in names:
+                yield Refusal(
+                    ("source", "schema"), name, "the columns of the row alone (each event adds this one)"
+                )
 
     def unit_refusals(self) -> Iterator[Refusal]:
         """Yield formats and options that only Spark can read."""

@@ -31,7 +31,8 @@ def _canonical_name(name: object) -> object:
 
 
 FormatName = Annotated[
-    Literal["ndjson", "json", "csv", "parquet", "avro", "xml", "excel"], BeforeValidator(_canonical_name)
+    Literal["ndjson", "json", "csv", "parquet", "avro", "xml", "excel", "debezium"],
+    BeforeValidator(_canonical_name),
 ]
 
 Option = str | int | float | bool
@@ -54,6 +55,20 @@ class ExcelOptions(Model):
     skip_rows: Annotated[int, Field(ge=0, strict=True)] = 0
 
 
+class DebeziumOptions(Model):
+    """How a connector of Debezium encodes values; each option has the name of the connector's setting.
+
+    Attributes:
+        decimal_handling_mode: for decimals in messages without their schema; None: not told.
+        time_precision_mode: for times in messages without their schema; None: not told.
+        unavailable_value_placeholder: the mark of a value that the database has not logged.
+    """
+
+    decimal_handling_mode: Literal["precise", "string", "double"] | None = None
+    time_precision_mode: Literal["connect", "microseconds", "nanoseconds", "isostring"] | None = None
+    unavailable_value_placeholder: Annotated[str, Field(min_length=1)] = "__debezium_unavailable_value"
+
+
 @dataclass(frozen=True)
 class FileFormat:
     """A file format, and the options that a user may set.
@@ -73,6 +88,7 @@ class FileFormat:
         lists_units: whether a file can list units, which are read without Spark.
         records_are_lines: whether each record is a line, so that a bad record can be set aside alone.
         records_name_fields: whether each record names its own fields, so that it can lack one.
+        sends_changes: whether each record is a change of a row, with its operation and position.
     """
 
     endings: tuple[str, ...]
@@ -89,6 +105,7 @@ class FileFormat:
     lists_units: bool = False
     records_are_lines: bool = False
     records_name_fields: bool = False
+    sends_changes: bool = False
 
     @property
     def all_endings(self) -> tuple[str, ...]:
@@ -210,8 +227,14 @@ _EXPECTED = {
     "sheet": "the name of a sheet, or its place among the sheets, from 1",
     "header_row": "the number of the row with the names of the columns, from 1; or 0 if there is none",
     "skip_rows": "how many rows below the header are not records",
+    "decimal_handling_mode": "the connector's decimal.handling.mode: precise, string or double",
+    "time_precision_mode": (
+        "the connector's time.precision.mode: connect, microseconds, nanoseconds or isostring (the adaptive modes "
+        "need messages with their schema: their numbers do not tell their unit)"
+    ),
+    "unavailable_value_placeholder": "the connector's unavailable.value.placeholder, a text",
 }
-"""What is expected, by option of ``ExcelOptions``."""
+"""What is expected, by option of ``ExcelOptions`` and ``DebeziumOptions``."""
 
 _TEXT_OPTIONS = ("dateFormat", "encoding", "charset", "locale", "samplingRatio", "timeZone", "timestampFormat", "timestampNTZFormat")  # fmt: skip
 _NUMBER_OPTIONS = ("nanValue", "negativeInf", "nullValue", "positiveInf")
@@ -327,6 +350,14 @@ FORMATS: Mapping[str, FileFormat] = {
     ),
     "excel": FileFormat(
         (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), is_text=False, options=ExcelOptions, lists_units=True
+    ),
+    "debezium": FileFormat(
+        (".json", ".ndjson", ".jsonl"),
+        options=DebeziumOptions,
+        rescue_refusal="strict or merge (a change is applied as a whole, or not at all)",
+        records_are_lines=True,
+        records_name_fields=True,
+        sends_changes=True,
     ),
 }
 """The formats, by the word that a user writes."""

@@ -37,6 +37,7 @@ from resources.loop.giving_up import give_up
 from resources.loop.interruption_retries import retry_interruptions
 from resources.loop.rows.bad_records import set_records_aside
 from resources.loop.rows.delete_when import marked_deletes
+from resources.loop.rows.known_events import without_known_events
 from resources.loop.rows.missing_keys import (
     check_missing_keys,
     is_superseded,
@@ -278,7 +279,8 @@ def _rows_to_write(
     """
     if not isinstance(planned, ByKeys):
         # A slice that records failures alone adds no rows by keys. Elsewhere nothing is dropped: Spark would be asked for the columns again.
-        return rows.drop(DELETES_COLUMN, ABSENT_COLUMN) if run.dataflow.target.merges else rows
+        rows = rows.drop(DELETES_COLUMN, ABSENT_COLUMN) if run.dataflow.target.merges else rows
+        return without_known_events(run, rows, load)
     if intent.why == "reconcile" and whole is not None and isinstance(run.kind.writing, RepairsKeys):
         return run.kind.writing.repaired_rows(rows, whole, intent, run.table)
     latest = latest_by_key(marked_deletes(run.dataflow, rows), planned)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from partitions.loads import Load, OrderByPath, load_for_target
+from partitions.change_events import load_of_events, order_of_rows
+from partitions.loads import Load, load_for_target
 from partitions.predicate import NOTHING
 from resources.kinds.contract.fixtures import FixtureRules
-from resources.sources.files.paths import SOURCE_FILE
 
 
 class PathFixtures(FixtureRules):
@@ -13,4 +13,5 @@ class PathFixtures(FixtureRules):
 
     def load(self) -> Load:
         """Return the target's load; of two rows of a key the one of the later file counts."""
-        return load_for_target(self.dataflow.target, NOTHING, (OrderByPath(SOURCE_FILE),))
+        source = self.dataflow.source
+        return load_of_events(source, load_for_target(self.dataflow.target, NOTHING, order_of_rows(source)))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from partitions.change_events import load_of_events, order_of_rows
 from partitions.dataflow import Dataflow
-from partitions.loads import Load, OrderByPath, ReplaceKeys, Upsert, load_for_target
+from partitions.loads import Load, ReplaceKeys, Upsert, load_for_target
 from partitions.path.slices import PathSlice
 from partitions.predicate import EVERYTHING, NOTHING, Among, Predicate
 from resources.kinds.contract.writing import Writing
@@ -34,7 +35,8 @@ class PathWriting(Writing[PathSlice]):
     @override
     def load_of_rejected(self) -> Load:
         """Return the target's load; the row of a later file stays."""
-        return load_for_target(self.dataflow.target, NOTHING, (OrderByPath(SOURCE_FILE),))
+        source = self.dataflow.source
+        return load_of_events(source, load_for_target(self.dataflow.target, NOTHING, order_of_rows(source)))
 
     @override
     def own_rows(self, slice_: PathSlice, rows: DataFrame) -> Predicate:
@@ -58,14 +60,17 @@ class PathWriting(Writing[PathSlice]):
         again in the order of the files, so a key that a later file no longer holds keeps the row of this one.
         """
         paths = (*(file.path for file in slice_.all_files), *slice_.gone_paths)
-        by_file = (OrderByPath(SOURCE_FILE),)
+        source = self.dataflow.source
+        order = order_of_rows(source)
         where = Among(SOURCE_FILE, paths) if slice_.replaces else NOTHING
-        load = load_for_target(self.dataflow.target, where, by_file, guard=by_file)
+        load = load_of_events(source, load_for_target(self.dataflow.target, where, order, guard=order))
+        if source.sends_changes:  # their position orders them, whichever file they are in
+            return load
         if slice_.why == "replay" and isinstance(load, ReplaceKeys):
-            return replace(load, later=EVERYTHING, order=by_file, own=Among(SOURCE_FILE, paths))
+            return replace(load, later=EVERYTHING, order=order, own=Among(SOURCE_FILE, paths))
         if slice_.kept_paths is None:
             return load
         kept_rows = Among(SOURCE_FILE, slice_.kept_paths) if slice_.kept_paths else NOTHING
         if isinstance(load, Upsert):
             return replace(load, guard=load.guard if slice_.kept_paths else (), guarded=kept_rows)
-        return replace(load, later=kept_rows, order=by_file) if isinstance(load, ReplaceKeys) else load
+        return replace(load, later=kept_rows, order=order) if isinstance(load, ReplaceKeys) else load

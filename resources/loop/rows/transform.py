@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from partitions.change_events import columns_needed
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError, StrandlineError
 from partitions.history import end_value
@@ -155,6 +156,13 @@ def _check_columns_of_load(dataflow: Dataflow, df: DataFrame) -> None:
         if name not in df.columns:
             raise ConfigurationError(
                 f"dataflow {dataflow.name}: expected a column {name} in the rows, since load: {load} needs it, found "
+                f"{', '.join(df.columns)}. Return it from sql or transform",
+                code="query",
+            )
+    for name, why in columns_needed(dataflow.source, dataflow.target).items():
+        if name not in df.columns:
+            raise ConfigurationError(
+                f"dataflow {dataflow.name}: expected a column {name} in the rows, since {why}, found "
                 f"{', '.join(df.columns)}. Return it from sql or transform",
                 code="query",
             )

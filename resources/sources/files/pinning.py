@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
-_WITH_NAMES = ("ndjson", "jsonl", "json", "xml")
+_WITH_NAMES = ("ndjson", "jsonl", "json", "xml", "debezium")
 """Formats whose maps come from objects or elements, so that their keys are text."""
 
 SAMPLE_FILES = 20
@@ -152,6 +152,8 @@ class SchemaPinner:
                 raise ConfigurationError(
                     f"source.schema: expected types that tables hold, found {field.dataType.simpleString()} for the column {field.name}; declare string"
                 )
+        for name, data_type in self._format.added_columns.items():
+            declared = declared.add(name, data_type)
         return nullable(declared)  # the check of files enforces NOT NULL
 
     def _refuse_unreadable(self, files: Sequence[SourceFile]) -> None:

@@ -101,6 +101,11 @@ class FormatReader(ABC):
         }
 
     @property
+    def added_columns(self) -> Mapping[str, str]:
+        """The columns that reading adds to those of the records, with their types in Spark's words."""
+        return {}
+
+    @property
     def own_options(self) -> Mapping[str, str]:
         """The user's reader options, as texts."""
         return {name: str(value) for name, value in self.source.options.items()}

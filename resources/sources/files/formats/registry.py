@@ -9,6 +9,7 @@ from partitions.sources import FilesSource
 from resources.connections.places import Place
 from resources.sources.files.formats.avro import AvroFiles
 from resources.sources.files.formats.csv import CsvFiles
+from resources.sources.files.formats.debezium import DebeziumFiles
 from resources.sources.files.formats.excel import ExcelFiles
 from resources.sources.files.formats.format import FormatReader
 from resources.sources.files.formats.json import JsonFiles, NdjsonFiles
@@ -24,6 +25,7 @@ READERS: Mapping[str, type[FormatReader]] = {
     "avro": AvroFiles,
     "xml": XmlFiles,
     "excel": ExcelFiles,
+    "debezium": DebeziumFiles,
 }
 """The readers, by the name of their format."""
 

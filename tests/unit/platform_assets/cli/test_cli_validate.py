@@ -27,7 +27,7 @@ def test_people_read_a_line_for_each_mistake_and_a_summary(project: Path) -> Non
     answer = CliRunner().invoke(strandline, ["validate", "--project", str(project)])
     assert (answer.exit_code, answer.stderr) == (2, "")
     assert answer.stdout.splitlines() == [
-        "dataflows/bad.yaml:1: source.format: found ndjsn, expected ndjson, json, csv, parquet, avro, xml or excel (did you mean ndjson?)",
+        "dataflows/bad.yaml:1: source.format: found ndjsn, expected ndjson, json, csv, parquet, avro, xml, excel or debezium (did you mean ndjson?)",
         (
             "dataflows/bad.yaml:3: layr: found an unknown key, expected one of automation_condition, checks, description, empty_load, freshness, inputs, late_files, layer,"
             " maintenance, max_bad_files, max_bad_records, on_bad_file, op_tags, operators, owners, reconcile, retry, rules, run_after_upstream, run_tags, schedule, show_bad_records, source, sql, tags, target, transform, unknown_fields,"
@@ -47,7 +47,7 @@ def test_json_is_a_list_of_errors_with_the_six_fields(project: Path) -> None:
         "line": 1,
         "key": "source.format",
         "found": "ndjsn",
-        "expected": "ndjson, json, csv, parquet, avro, xml or excel",
+        "expected": "ndjson, json, csv, parquet, avro, xml, excel or debezium",
         "nearest": "ndjson",
     }
 

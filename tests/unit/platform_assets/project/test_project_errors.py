@@ -103,7 +103,7 @@ FLOW = [
     (
         "source: {type: files, path: x, format: ndjsn}\nwatermark: {type: path}\n",
         (1, "source.format", "ndjsn"),
-        "ndjson, json, csv, parquet, avro, xml or excel",
+        "ndjson, json, csv, parquet, avro, xml, excel or debezium",
         "ndjson",
     ),
     ("source: {type: files, path: '', format: csv}\nwatermark: {type: path}\n", (1, "source.path", "''"), "text that is not empty", None),
@@ -387,7 +387,7 @@ PROJECTS: dict[str, tuple[dict[str, Any], list[Row]]] = {
         [
             ("also.yaml", 1, "source", "nothing", "a mapping or a list (this key is required)", None),
             ("flow.yaml", 1, "layer", "X", "text that matches ^[a-z][a-z0-9_]*$", None),
-            ("flow.yaml", 2, "source.format", "q", "ndjson, json, csv, parquet, avro, xml or excel", None),
+            ("flow.yaml", 2, "source.format", "q", "ndjson, json, csv, parquet, avro, xml, excel or debezium", None),
             ("flow.yaml", 3, "watermark.settle", "x", "an ISO 8601 duration such as PT2S, PT5M or P30D, not negative", None),
             ("flow.yaml", 4, "owners.0", "me", "an e-mail address or team:NAME", None),
             ("platform.yaml", 1, "format", "x", "delta, iceberg or parquet", None),

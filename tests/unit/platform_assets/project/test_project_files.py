@@ -76,7 +76,7 @@ SHEET = "the name of a sheet, or its place among the sheets, from 1"
                 (
                     "unknown_fields",
                     "ignore beside csv",
-                    "check (only ndjson, json, parquet, avro, xml, excel, the answers of an API and the rows of a function can ignore fields; the header of a csv file must be the schema's)",
+                    "check (only ndjson, json, parquet, avro, xml, excel, debezium, the answers of an API and the rows of a function can ignore fields; the header of a csv file must be the schema's)",
                 )
             ],
         ),

@@ -1,0 +1,88 @@
+"""The position of a change event in the log of its database, as a text that orders events.
+
+Texts compare by their bytes. A row that a snapshot has read at a position is before all changes there, and a
+delete before another change of the same row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class NoPosition(ValueError):
+    """An event whose position cannot be told; the text says what was found."""
+
+
+def event_position(source: Mapping[str, Any], operation: str) -> str:
+    """Return the position of an event.
+
+    Args:
+        source: the event's ``source``.
+        operation: its ``op``.
+
+    Raises:
+        NoPosition: the connector is none of those that are known, or a part of the position is missing.
+    """
+    connector = str(source.get("connector"))
+    place = _PLACES.get(connector)
+    if place is None:
+        raise NoPosition(f"connector {connector}")
+    try:
+        snapshot, changes = place(source)
+    except (KeyError, TypeError, ValueError):
+        raise NoPosition(f"connector {connector} without it") from None
+    if operation == "r":
+        return snapshot
+    return f"{changes}:{0 if operation == 'd' else 1}"
+
+
+def _postgresql(source: Mapping[str, Any]) -> tuple[str, str]:
+    lsn = _number(source["lsn"])
+    place = f"{lsn >> 32:08X}/{lsn & 0xFFFFFFFF:08X}"
+    return place, place
+
+
+def _mysql(source: Mapping[str, Any]) -> tuple[str, str]:
+    name, _, number = str(source["file"]).rpartition(".")
+    place = f"{name}.{_number(number):010}:{_number(source['pos']):020}"
+    return place, f"{place}:{_number(source.get('row') or 0):010}"
+
+
+def _sqlserver(source: Mapping[str, Any]) -> tuple[str, str]:
+    commit = _text(source["commit_lsn"])
+    change, number = source.get("change_lsn"), source.get("event_serial_no") or 0
+    return commit, f"{commit}:{_text(change) if change else ''}:{_number(number):010}"
+
+
+def _oracle(source: Mapping[str, Any]) -> tuple[str, str]:
+    place = f"{_number(source['scn']):020}"
+    record, number = str(source.get("rs_id") or "").strip(), source.get("ssn") or 0
+    return place, f"{place}:{record}:{_number(number):010}"
+
+
+def _number(value: Any) -> int:
+    number = int(value)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError
+    return value.lower()
+
+
+_PLACES: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]] = {
+    "postgresql": _postgresql,
+    "mysql": _mysql,
+    "mariadb": _mysql,
+    "sqlserver": _sqlserver,
+    "db2": _sqlserver,
+    "oracle": _oracle,
+}
+"""By connector: the place of a row of a snapshot, and of a change."""
+
+CONNECTORS = tuple(_PLACES)
+"""The connectors whose positions are known, as ``source.connector`` names them."""
