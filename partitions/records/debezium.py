@@ -67,7 +67,6 @@ class EventDecoder:
 
     Attributes:
         schema: columns of the rows so far, in Spark's JSON form; None: a line did not tell its schema.
-        tombstones: number of lines that are null.
     """
 
     def __init__(
@@ -87,7 +86,6 @@ class EventDecoder:
         self._codes = [str(ord(letter)) for letter in self._placeholder]
         self._packed = base64.b64encode(self._placeholder.encode()).decode()
         self.schema: Schema | None = {"type": "struct", "fields": []}
-        self.tombstones = 0
 
     def decode(self, line: str) -> str | Fault | None:
         """Return the row of a line as JSON; why it has none; or None for a blank line and a tombstone."""
@@ -96,7 +94,6 @@ class EventDecoder:
         try:
             value, kind = self._parts(line)
             if value is None:
-                self.tombstones += 1
                 return None
             row = self._row(value, kind)
         except _Refused as refused:

@@ -12,20 +12,22 @@ from partitions.schema_merging import merge_schemas, new_fields
 from partitions.schema_types import Schema
 from partitions.sources.event_columns import EVENT_COLUMNS
 from resources.sources.files.checked import CheckedFiles
-from resources.sources.files.formats.format import FileColumns
+from resources.sources.files.formats.debezium_staging import EventStaging
+from resources.sources.files.formats.format import FileColumns, FormatReader
 from resources.sources.files.pinned import PinnedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from resources.sources.files.formats.debezium import DebeziumFiles
-
 
 class DebeziumColumns(FileColumns):
     """A finder of the columns of change events."""
 
-    _form: DebeziumFiles
+    def __init__(self, form: FormatReader, events: EventStaging) -> None:
+        """Store the format's reader and its staged rows; decode nothing."""
+        super().__init__(form)
+        self._events = events
 
     @override
     def infer(self, spark: SparkSession, files: Sequence[SourceFile]) -> StructType | None:
@@ -36,7 +38,7 @@ class DebeziumColumns(FileColumns):
         """
         schema = self._named_columns(files)
         if schema is None:
-            columns = self._form.rows.columns
+            columns = self._events.rows.columns
             inferred = columns.infer(spark, files)
             self.valueless = [name for name in columns.valueless if name not in EVENT_COLUMNS]
             return None if inferred is None else _with_event_columns(inferred)
@@ -46,7 +48,7 @@ class DebeziumColumns(FileColumns):
     def _named_columns(self, files: Sequence[SourceFile]) -> Schema | None:
         """Return the columns that the events of these files name; None if some do not name them."""
         schema: Schema = {"type": "struct", "fields": []}
-        for events in self._form.stage(files).values():
+        for events in self._events.stage(files).values():
             if events.schema is None:
                 return None
             schema = merge_schemas(schema, events.schema)
@@ -57,8 +59,8 @@ class DebeziumColumns(FileColumns):
         self, spark: SparkSession, files: Sequence[SourceFile], names: Sequence[str]
     ) -> Mapping[str, frozenset[str]] | None:
         """Return the names that any row of a file has."""
-        self._form.stage(files)
-        return self._form.rows.columns.names_of(spark, files, names)
+        self._events.stage(files)
+        return self._events.rows.columns.names_of(spark, files, names)
 
     @override
     def incoming_columns(
@@ -72,12 +74,12 @@ class DebeziumColumns(FileColumns):
         unknown = check().unknown
         with_new = [file for file in files if file.path in unknown]
         by_schema: dict[str, StructType] = {}
-        for file, events in self._form.stage(with_new).items():
+        for file, events in self._events.stage(with_new).items():
             if events.schema is not None:
                 by_schema[file.path] = _struct(new_fields(pinned.struct.jsonValue(), events.schema))
         without_schema = [file for file in with_new if file.path not in by_schema]
         by_values = (
-            self._form.rows.columns.incoming_columns(spark, without_schema, pinned, check)
+            self._events.rows.columns.incoming_columns(spark, without_schema, pinned, check)
             if without_schema
             else {}
         )
@@ -88,8 +90,8 @@ class DebeziumColumns(FileColumns):
         self, spark: SparkSession, files: Sequence[SourceFile], pinned: PinnedSchema
     ) -> StructType | None:
         """Return the pinned columns with wide enough integers, from all rows."""
-        self._form.stage(files)
-        return self._form.rows.columns.wider_integers(spark, files, pinned)
+        self._events.stage(files)
+        return self._events.rows.columns.wider_integers(spark, files, pinned)
 
 
 def _struct(schema: Schema) -> StructType:
