@@ -10,16 +10,20 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
-from inspect import getframeinfo, isfunction
+from inspect import getframeinfo, isasyncgenfunction, iscoroutinefunction, isfunction
 from types import FrameType
-from typing import Any, Generic, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack
 
 from partitions.column.predicates import ColumnRange
 from partitions.errors import ConfigurationError
 from platform_assets.asset_keys import IncrementalAssetKeys
 from resources.sources.python.request import Request
 
-RowsT = TypeVar("RowsT")
+if TYPE_CHECKING:
+    from resources.sources.python.yielded import Rows
+
+RowsT = TypeVar("RowsT", bound="Rows")
+"""What the function returns: a type checker refuses what holds no rows, such as None, a text or a coroutine."""
 
 
 class CallPosition(NamedTuple):
@@ -151,13 +155,18 @@ def incremental_asset(
             ``name`` and ``description`` are by default those of the function.
 
     Raises:
-        TypeError: what is decorated is no function.
+        TypeError: what is decorated is no function, or an async one.
     """
     call = CallPosition.of(sys._getframe(1))
 
     def decorate(function: Callable[[Request], RowsT]) -> IncrementalAsset[RowsT]:
         if not isfunction(function):
             raise TypeError(f"incremental_asset: expected a function, found {type(function).__name__}")
+        if iscoroutinefunction(function) or isasyncgenfunction(function):
+            raise TypeError(
+                f"incremental_asset: expected a plain function, found async def {function.__name__}. Nothing awaits"
+                " it: call asyncio.run in a plain one"
+            )
         return IncrementalAsset(function, dict(keys), call)
 
     return decorate

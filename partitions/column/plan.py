@@ -234,11 +234,12 @@ def _range(
             " or restore the old names at the source"
         )
     if value_type in (None, "flag"):
-        reason = observed.refused_columns.get(
-            column, "no column of that name" if value_type is None else WORDS[value_type]
+        reason = WORDS[value_type] if value_type else observed.refused_columns.get(column)
+        described = (
+            f"{column}, which is {reason}" if reason else f"no column {column}. Name a column of the rows"
         )
         raise PlanError(
-            f"watermark.columns: expected a column with times, dates, numbers or text, found {column}, which is {reason}"
+            f"watermark.columns: expected a column with times, dates, numbers or text, found {described}"
         )
     upper = upper_bound(definition, column, observed)
     if until is not None and (upper is None or not upper.covers(until)):

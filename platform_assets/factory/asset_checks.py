@@ -110,7 +110,7 @@ def _total_rows(entry: Entry | None) -> int:
 
 def _check_up_to_date(dataflow: Dataflow, platform: Platform, outcome: Outcome) -> Sequence[CheckFinding]:
     if outcome.committed:
-        description = f"Loaded up to {of_outcome_in_words(dataflow.kind, outcome, outcome.after)}"
+        description = f"Loaded: watermark {of_outcome_in_words(dataflow.kind, outcome, outcome.after)}"
     else:
         description = nothing_new_text(
             outcome.plan.why if outcome.plan else "the last run found nothing to load"

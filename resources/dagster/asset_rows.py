@@ -20,7 +20,8 @@ from partitions.schema_types import Schema, all_nullable, plain_type, widens
 from partitions.unit_values import ValueType
 from resources.dagster.frames import ReturnedRows, is_spark_frame, returned_rows
 from resources.dialects.arrow import arrow_expression
-from resources.sources.python.batches import InvalidYield, cast_to, inferred_schema
+from resources.sources.python.batches import cast_to, inferred_schema
+from resources.sources.python.yielded import InvalidYield
 from resources.sources.schema import value_types_of
 from resources.spark.frames import read_once
 from resources.spark.process import error_line

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from partitions.errors import ConfigurationError
-from resources.sources.python.batches import Raw, raw_batches
+from resources.sources.python.yielded import Raw, raw_batches
 
 if TYPE_CHECKING:
     import polars as pl
@@ -144,12 +144,8 @@ def _to_reader(rows: ReadRows) -> pa.RecordBatchReader:
     return rows(None)
 
 
-def _of_lazy_polars(frame: pl.LazyFrame) -> ReturnedRows:
-    return _in_memory(frame.collect(engine="streaming"))
-
-
 def _of_dataset(dataset: Any) -> ReturnedRows:
-    return ReturnedRows(dataset.schema, raw_batches(dataset.to_batches()))
+    return ReturnedRows(dataset.schema, raw_batches(dataset))
 
 
 def _of_reader(reader: pa.RecordBatchReader) -> ReturnedRows:
@@ -163,7 +159,7 @@ def _of_duckdb(relation: Any) -> ReturnedRows:
 ARROW_FRAMES = (
     ArrowFrame("pandas.DataFrame", "pandas", "pandas", _to_pandas),
     ArrowFrame("polars.DataFrame", "polars", "polars", _to_polars),
-    ArrowFrame("polars.LazyFrame", "polars", "polars", _to_lazy_polars, _of_lazy_polars),
+    ArrowFrame("polars.LazyFrame", "polars", "polars", _to_lazy_polars),
     ArrowFrame("pyarrow.Table", "pyarrow", "pyarrow", _to_table),
     ArrowFrame("pyarrow.dataset.Dataset", "pyarrow", "pyarrow", _to_dataset, _of_dataset),
     ArrowFrame("duckdb.DuckDBPyRelation", "duckdb", "duckdb", _to_duckdb, _of_duckdb),

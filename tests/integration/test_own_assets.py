@@ -340,7 +340,7 @@ def test_a_partition_may_add_columns_but_not_lose_any(
     )
     project.run(stored, partition="2026-01-03")
     assert project.refused(stored, partition="2026-01-04").startswith(
-        "asset silver/days: column n: expected values of type int64, found others: "
+        "asset silver/days: column n: expected values of type bigint, found others: "
     )
     assert project.rows("silver/days", "at", "new") == [
         {"at": at("2026-01-01"), "n": 1, "gone": "x", "new": None},

@@ -198,21 +198,21 @@ def test_the_first_rows_tell_the_schema_and_pin_it(tmp_path: Path, engine: Spark
     code.put(row(2, 2) | {"value": "two"})
     error = flow.fail()
     assert error.code == "incompatible_schema"
-    assert "column value: expected values of type int64, found others" in error.message
+    assert "column value: expected values of type bigint, found others" in error.message
     assert (flow.ids, flow.feed.open_intent) == ([1], None)
 
 
 @pytest.mark.parametrize(
     ("yielded", "code", "said"),
     [
-        ("yield 7", "function_yield", "expected Arrow tables or record batches, pandas frames, dict rows or lists of them, found int"),
+        ("yield 7", "function_yield", "expected Arrow tables or record batches, frames of pandas or Polars, dict rows or lists of them, found int"),
         ("return None", "function_yield", "found None"),
         ("yield [1, 2]", "function_yield", "expected a list of dict rows, found int in it"),
         ("yield {'id': 1, 'at': NOW, 'value': 1, 'more': 2}", "unknown_field", "found also more"),
         ("yield pa.table({'id': [1]})", "missing_column", "expected the columns at, found no at"),
-        ("yield {'id': 'one', 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type int64"),
-        ("yield {'id': 1.5, 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type int64"),
-        ("yield {'id': True, 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type int64"),
+        ("yield {'id': 'one', 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type bigint"),
+        ("yield {'id': 1.5, 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type bigint"),
+        ("yield {'id': True, 'at': NOW, 'value': 1}", "incompatible_schema", "column id: expected values of type bigint"),
         ("raise ValueError('bad day')", "function_failed", "ValueError: bad day ({file}:"),
         ("yield {'id': 1, 'at': NOW, 'value': 1}; raise KeyError('x')", "function_failed", "KeyError: 'x' ({file}:"),
     ],
@@ -367,6 +367,21 @@ def test_windows_without_a_schema_learn_it_from_the_first_rows(tmp_path: Path, e
     code.put(row(1, 1), row(2, 3))
     flow.run()
     assert flow.ids == [1, 2]
+
+
+def test_a_call_whose_rows_all_lie_outside_of_it_is_named(tmp_path: Path, engine: SparkEngine) -> None:
+    source = {"window_column": "at", "unit_columns": {"shop": "value"}}
+    watermark = WINDOWS | {"definition": [DAYS, {"name": "shop", "type": "unit", "units": [1, 2]}]}
+    flow, code = make(tmp_path, engine, source=source, watermark=watermark, target=REPLACED)
+    code.put(row(1, 1), row(2, 9))
+    outcome = flow.run()
+    assert (flow.ids, outcome.status) == ([1], "committed")
+    (warning,) = [warning for warning in outcome.warnings if "left out" in warning]
+    assert warning == (
+        f"function {code.file.stem}:rows: 1 of 2 calls returned rows, but none of what they were called for, such as 2"
+        " rows for 2026-01-01T00:00:00+00:00 .. 2026-01-04T00:00:00+00:00, shop = 2. These rows were left out, and the"
+        " windows count as loaded: compare the times, zones and units of the rows with the request"
+    )
 
 
 def test_params_and_settings_reach_functions_and_no_secret_shows(tmp_path: Path, engine: SparkEngine) -> None:

@@ -440,7 +440,7 @@ class TestOtherSources:
         assert rows(flow.feed, "id", "value", "name") == [(1, 1, None), (2, 2, "x")]
         code.put({"id": 3, "at": at(3).isoformat(), "value": "text"})
         error = flow.feed.fail()
-        assert "column value: expected values of type int64, found others" in error.message
+        assert "column value: expected values of type bigint, found others" in error.message
 
     def test_a_plan_says_what_changes_with_a_table(self, tmp_path: Path, engine: SparkEngine) -> None:
         flow, source = on_lake(tmp_path, engine, target=MERGE)

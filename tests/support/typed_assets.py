@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from platform_assets.public import IncrementalAsset, Request, incremental_asset
 
@@ -68,13 +71,26 @@ def counts(request: Request) -> pa.Table:
     return pa.Table.from_pylist([{"region": request.unit["region"], "day": start.date()}])
 
 
+@incremental_asset(watermark={"type": "column", "columns": ["id"]})
+def frames(request: Request) -> Iterator[pd.DataFrame | pl.LazyFrame | pa.RecordBatch]:
+    """Frames of several libraries."""
+    yield pd.DataFrame({"id": [1]})
+    yield pl.LazyFrame({"id": [2]})
+
+
+@incremental_asset(watermark={"type": "column", "columns": ["id"]})
+def readers(request: Request) -> pa.RecordBatchReader | ds.Dataset | pl.DataFrame | list[dict[str, int]]:
+    """Rows at once, one by one, or in files."""
+    return [{"id": 1}]
+
+
 checked_orders: IncrementalAsset[Iterator[dict[str, object]]] = orders
 rows: list[dict[str, object]] = list(orders(orders.request(lower=datetime(2026, 1, 1, tzinfo=UTC))))
 table: pa.Table = counts(counts.request(start=datetime(2026, 1, 1, tzinfo=UTC)))
 
 
 def refused() -> None:
-    """Hold what mypy refuses: an unknown key, a load that does not exist, no watermark, a wrong function."""
+    """Hold what mypy refuses: unknown keys and loads, no watermark, functions without a request or rows."""
     incremental_asset(watermark={"type": "column", "columns": ["a"]}, watermrk=1)  # type: ignore[call-arg]
     incremental_asset(
         watermark={"type": "column", "columns": ["a"]},
@@ -84,4 +100,16 @@ def refused() -> None:
 
     @incremental_asset(watermark={"type": "column", "columns": ["a"]})  # type: ignore[arg-type]
     def without_request() -> list[dict[str, object]]:
+        return []
+
+    @incremental_asset(watermark={"type": "column", "columns": ["a"]})  # type: ignore[type-var]
+    def without_rows(request: Request) -> None:
+        return None
+
+    @incremental_asset(watermark={"type": "column", "columns": ["a"]})  # type: ignore[type-var]
+    def a_text(request: Request) -> str:
+        return ""
+
+    @incremental_asset(watermark={"type": "column", "columns": ["a"]})  # type: ignore[type-var]
+    async def awaited_by_nobody(request: Request) -> list[dict[str, object]]:
         return []

@@ -39,6 +39,14 @@ def arrow_ddl(schema: pa.Schema) -> str:
     return ", ".join(columns)
 
 
+def type_words(source_type: pa.DataType) -> str:
+    """Return a type as a person declares it, in Spark DDL; a type that no column has, in Arrow's words."""
+    try:
+        return _type_ddl(source_type)
+    except TypeError:
+        return str(source_type)
+
+
 def _type_ddl(source_type: pa.DataType) -> str:
     import pyarrow as pa
 

@@ -12,6 +12,9 @@ from partitions.ddl import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_DECIMALS = (38, 18)
+"""Precision and scale of a column that is inferred from Python's decimals."""
+
 
 def column_type(source_type: pa.DataType) -> pa.DataType | None:
     """Return the column type for values of an Arrow type; None if the type is unknown.
@@ -129,3 +132,14 @@ def are_alike(source_type: pa.DataType, target_type: pa.DataType) -> bool:
         field.name == target_field.name for field, target_field in fields
     )
     return has_equal_names and all(are_alike(field.type, target_field.type) for field, target_field in fields)
+
+
+def widen_decimals(data_type: pa.DataType) -> pa.DataType:
+    """Return a type with decimals of the most digits: pyarrow infers their precision from a few rows."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(data_type):
+        return pa.decimal128(*_DECIMALS)
+    if pa.types.is_struct(data_type):
+        return pa.struct([pa.field(field.name, widen_decimals(field.type)) for field in data_type])
+    return pa.list_(widen_decimals(data_type.value_type)) if pa.types.is_list(data_type) else data_type

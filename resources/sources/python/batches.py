@@ -1,66 +1,22 @@
-"""Convert whatever a function yields to Arrow tables of one schema: Arrow, pandas, dict rows.
+"""Convert the batches that a function yields to Arrow tables of one schema.
 
 See docs/reference/python-functions.md, What it yields.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
-from resources.sources.python.arrow_types import column_type
+from resources.sources.python.arrow_ddl import type_words
+from resources.sources.python.arrow_types import column_type, widen_decimals
 from resources.sources.python.values import of_arrow, of_python, own_array
+from resources.sources.python.yielded import InvalidYield, Raw
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MAX_ROWS = 1_000
-"""The most dict rows of one batch: a look that ends at the first row asks for no more of those that are yielded one by one."""
-
-_DECIMALS = (38, 18)
-"""Precision and scale of a column that is inferred from Python's decimals."""
-
-Raw = Any
-"""An Arrow table, or a list of dict rows: what they hold decides on their columns only beside a schema."""
-
-
-class InvalidYield(Exception):
-    """A yielded value that is no rows; the text says what was expected and found."""
-
-
-def raw_batches(yielded: Any) -> Iterator[Raw]:
-    """Yield what a function returned or yielded, in batches.
-
-    Raises:
-        InvalidYield: a value is no batch of rows.
-    """
-    if yielded is None:
-        raise InvalidYield(
-            "expected rows to be yielded or returned, found None (a function without rows yields nothing, or returns an empty list)"
-        )
-    if _arrow(yielded) is not None or isinstance(yielded, Mapping):
-        yielded = [yielded]
-    if not isinstance(yielded, Iterable) or isinstance(yielded, str | bytes):
-        raise InvalidYield(f"expected batches of rows, found {_qualified_type(yielded)}")
-    rows: list[Mapping[str, Any]] = []
-    for batch in yielded:
-        is_row = isinstance(batch, Mapping)
-        if is_row:
-            rows.append(dict(batch))  # a function may fill the same object again for its next row
-        if rows and (not is_row or len(rows) == MAX_ROWS):
-            yield rows
-            rows = []
-        if is_row:
-            continue
-        table = _arrow(batch)
-        if table is not None:
-            yield table
-        else:
-            yield from _split_rows(_rows(batch))
-    if rows:
-        yield rows
 
 
 def inferred_schema(
@@ -241,106 +197,10 @@ def _column(batch: Raw, field: pa.Field, zone: str, *, ignore_unknown: bool = Fa
         ) from None
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise SchemaError(
-            f"column {field.name}: expected values of type {field.type}, found others: {error}",
+            f"column {field.name}: expected values of type {type_words(field.type)}, found others: {error}",
             reason="incompatible_schema",
             field=field.name,
         ) from None
-
-
-def _arrow(yielded: Any) -> pa.Table | None:
-    """Return an Arrow or pandas batch as an Arrow table; None for anything else."""
-    import pyarrow as pa
-
-    if isinstance(yielded, pa.Table):
-        return yielded
-    if isinstance(yielded, pa.RecordBatch):
-        return pa.Table.from_batches([yielded])
-    if isinstance(yielded, pa.RecordBatchReader):
-        return None  # its batches come one by one
-    if type(yielded).__module__.partition(".")[0] == "pandas":
-        import pandas as pd
-
-        if isinstance(yielded, pd.DataFrame):
-            try:
-                return _of_frame(yielded)
-            except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
-                raise InvalidYield(
-                    f"expected a frame whose columns hold values of one type each, found {error}"
-                ) from None
-    if not hasattr(yielded, "__arrow_c_stream__"):
-        return None
-    try:  # frames of Polars and others, which hand over their columns in Arrow's form
-        return pa.table(yielded)
-    except pa.ArrowException as error:
-        raise InvalidYield(
-            f"expected a frame whose columns Arrow can hold, found one that it cannot: {error}"
-        ) from None
-
-
-def _of_frame(frame: Any) -> pa.Table:
-    """Return a pandas frame as an Arrow table; in columns of objects NaN means NULL."""
-    import pandas as pd
-    import pyarrow as pa
-
-    frame = _with_index(frame)
-    has_objects = [kind.kind == "O" and not isinstance(kind, pd.ArrowDtype) for kind in frame.dtypes]
-    typed_columns = frame.loc[:, [not objects for objects in has_objects]]
-    table = pa.Table.from_pandas(typed_columns, preserve_index=False)
-    if table.num_columns == frame.shape[1]:
-        return table
-    columns, arrays = iter(table.columns), list[Any]()
-    for number, objects in enumerate(has_objects):
-        if objects:
-            values = [
-                None if isinstance(value, float) and value != value else value
-                for value in frame.iloc[:, number]
-            ]
-            array = own_array(values, None)
-            arrays.append(array.cast(_widen_decimals(array.type)))
-        else:
-            arrays.append(next(columns))
-    return pa.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
-
-
-def _with_index(frame: Any) -> Any:
-    """Return a frame with the named levels of its index as columns.
-
-    An index without a name that numbers the rows is left out.
-
-    Raises:
-        ValueError: the index has other values without a name, or the name of a column with other values.
-    """
-    index, named = frame.index, []
-    for number, name in enumerate(index.names):
-        values = index.get_level_values(number)
-        if name is None and len(values) and values.dtype.kind not in "iu":
-            raise ValueError(
-                f"an index without a name, with values such as {values[0]}. Make it a column with "
-                "rename_axis('NAME').reset_index(), or leave it out with reset_index(drop=True)"
-            )
-        if name in frame.columns and not values.equals(type(values)(frame[name])):
-            raise ValueError(
-                f"an index and a column of the name {name}, with other values. Rename one of them"
-            )
-        if name is not None and name not in frame.columns:
-            named.append(number)
-    return frame.reset_index(level=named) if named else frame
-
-
-def _rows(yielded: Any) -> list[Mapping[str, Any]]:
-    if isinstance(yielded, list | tuple):
-        wrong_row = next((row for row in yielded if not isinstance(row, Mapping)), None)
-        if wrong_row is None:
-            return list(yielded)
-        raise InvalidYield(f"expected a list of dict rows, found {_qualified_type(wrong_row)} in it")
-    raise InvalidYield(
-        f"expected Arrow tables or record batches, pandas frames, dict rows or lists of them, found {_qualified_type(yielded)}"
-    )
-
-
-def _split_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[Raw]:
-    for first in range(0, len(rows), MAX_ROWS):
-        yield rows[first : first + MAX_ROWS]
 
 
 def _inferred(batch: Raw) -> pa.Table:
@@ -358,19 +218,5 @@ def _with_wide_decimals(table: pa.Table) -> pa.Table:
     """Return a table with wide decimals: pyarrow infers their precision from these rows only."""
     import pyarrow as pa
 
-    fields = [pa.field(field.name, _widen_decimals(field.type)) for field in table.schema]
+    fields = [pa.field(field.name, widen_decimals(field.type)) for field in table.schema]
     return table.cast(pa.schema(fields)) if fields != list(table.schema) else table
-
-
-def _widen_decimals(data_type: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    if pa.types.is_decimal(data_type):
-        return pa.decimal128(*_DECIMALS)
-    if pa.types.is_struct(data_type):
-        return pa.struct([pa.field(field.name, _widen_decimals(field.type)) for field in data_type])
-    return pa.list_(_widen_decimals(data_type.value_type)) if pa.types.is_list(data_type) else data_type
-
-
-def _qualified_type(value: Any) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 
 from partitions.errors import SchemaError, SourceError, SourceUnreachable, StrandlineError, shorten_to_line
 from partitions.sources import PythonSource
-from resources.sources.python.batches import InvalidYield, Raw, raw_batches
 from resources.sources.python.request import Request
+from resources.sources.python.yielded import InvalidYield, Raw, raw_batches
 from resources.user_functions import USERS_ERRORS, UserCode, user_error_line, user_function
 
 _TRANSIENT_ERRORS = (ConnectionError, TimeoutError)
@@ -81,7 +81,7 @@ class FunctionCaller:
 
     def _error_text(self, function: str, request: Request, problem: str) -> str:
         return self._code.hide(
-            f"dataflow {self._dataflow}: function {function}, called for {request.words}: {problem}"
+            f"dataflow {self._dataflow}: function {function}, called {request.call_words}: {problem}"
         )
 
 

@@ -13,9 +13,10 @@ from partitions.errors import SchemaError
 from partitions.plan import pluralize
 from partitions.predicate import AnyOf, Predicate
 from resources.dialects.arrow import arrow_expression
-from resources.sources.python.batches import Raw, column_names, row_count
+from resources.sources.python.batches import column_names, row_count
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import Request
+from resources.sources.python.yielded import Raw
 
 if TYPE_CHECKING:
     import pyarrow as pa

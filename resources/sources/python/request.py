@@ -80,6 +80,12 @@ class Request:
         return ", ".join(parts) or "without bounds"
 
     @property
+    def call_words(self) -> str:
+        """What a function was called for, in words that follow ``called``."""
+        is_bounded = self.bounds or self.start is not None or self.unit
+        return f"for {self.words}" if is_bounded else self.words
+
+    @property
     def _only(self) -> ColumnRange | None:
         if len(self.bounds) > 1:
             raise ConfigurationError(

@@ -22,15 +22,10 @@ from resources.sources.evolving import FOLLOWS, evolution_of, schema_evolved
 from resources.sources.files.failures import schema_mismatch_error
 from resources.sources.files.pinned import PinnedSchema
 from resources.sources.python.arrow_types import number_type
-from resources.sources.python.batches import (
-    InvalidYield,
-    Raw,
-    fitting_schema,
-    inferred_schema,
-    row_count,
-)
+from resources.sources.python.batches import fitting_schema, inferred_schema, row_count
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.request import Request
+from resources.sources.python.yielded import InvalidYield, Raw
 from resources.sources.schema import check_columns, plain
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from partitions.window.predicates import ExtentColumns, extents_predicate, split
 from resources.dialects.arrow import arrow_expression
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
-from resources.sources.python.batches import Raw, cast_to, own_type, row_count
+from resources.sources.python.batches import cast_to, own_type, row_count
 from resources.sources.python.bounded_requests import BoundedRequests
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.calls import FetchedRows, FunctionCalls, RequestedRows, StartedCall
@@ -34,6 +34,7 @@ from resources.sources.python.request import Request
 from resources.sources.python.schema import SAMPLE_CALLS, FunctionSchema, arrow_schema
 from resources.sources.python.staged_rows import RowStaging
 from resources.sources.python.values import plain_value
+from resources.sources.python.yielded import Raw
 from resources.sources.schema import kinds, pinned_struct
 from resources.sources.source import ReadsAbove, RowSource, TellsLacking
 from resources.staging import Staging
@@ -66,8 +67,8 @@ class PythonRows(RowSource, ReadsAbove, TellsLacking):
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Warnings about pinned columns that the function no longer yields."""
-        return tuple(self._schema.remarks)
+        """Warnings: about pinned columns that the function no longer yields, and rows of no request."""
+        return (*self._schema.remarks, *self._rows.remarks)
 
     def listed(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a call without bounds, in their order."""

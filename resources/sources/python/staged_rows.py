@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from partitions.dataflow import Dataflow
 from partitions.errors import SchemaError
+from partitions.plan import pluralize
 from resources.sources.evolving import FOLLOWS
-from resources.sources.python.batches import cast_to, column_names
+from resources.sources.python.batches import cast_to, column_names, row_count
 from resources.sources.python.call import FunctionCaller
 from resources.sources.python.calls import FunctionCalls, RequestedRows
 from resources.sources.python.schema import FunctionSchema, arrow_schema
@@ -46,6 +47,20 @@ class RowStaging:
         self._dataflow, self._schema, self._caller, self._calls = dataflow, schema, caller, calls
         self._staging, self._files = staging, 0
         self._yielded_names: set[str] = set()
+        self._yielded_rows, self._work_calls, self._outside_calls = 0, 0, list[str]()
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """A warning about calls for windows and units whose rows all lie outside; empty if there are none."""
+        if not self._outside_calls:
+            return ()
+        number = f"{len(self._outside_calls):,} of {pluralize(self._work_calls, 'call')}"
+        warning = (
+            f"{self._dataflow.source.label}: {number} returned rows, but none of what they were called for, such as"
+            f" {self._outside_calls[0]}. These rows were left out, and the windows count as loaded: compare the"
+            " times, zones and units of the rows with the request"
+        )
+        return (warning,)
 
     def frame(self, spark: SparkSession, calls: Sequence[RequestedRows], schema: StructType) -> DataFrame:
         """Call the function, and return its requested rows, staged.
@@ -74,10 +89,24 @@ class RowStaging:
         self._files += 1
         with self._staging.batches(f"rows-{self._files}", schema) as staged:
             for call in calls:
+                requested_rows = 0
                 for table in self._tables(call, schema):
                     staged.write(table)
                     inspect(table)
+                    requested_rows += len(table)
+                self._note_outside(call, requested_rows)
         return [self._staging.folder.child(file.path).spark_url for file in staged.files]
+
+    def _note_outside(self, call: RequestedRows, requested_rows: int) -> None:
+        """Record a call for a window or a unit that returned rows, and none of them of the request.
+
+        A function above a column may return what it has: rows below the bound are loaded already.
+        """
+        if call.request.bounds:
+            return
+        self._work_calls += 1
+        if self._yielded_rows and not requested_rows:
+            self._outside_calls.append(f"{pluralize(self._yielded_rows, 'row')} {call.request.call_words}")
 
     def lacking(self, names: Sequence[str]) -> Sequence[str]:
         """Return the columns that no batch of the last staging has; none if there was no batch."""
@@ -86,9 +115,10 @@ class RowStaging:
 
     def _tables(self, call: RequestedRows, schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the requested rows of each batch."""
-        ignores = self._dataflow.unknown_fields == "ignore"
+        ignores, self._yielded_rows = self._dataflow.unknown_fields == "ignore", 0
         for batch in self._calls.batches(call.request):
             self._yielded_names |= {name.casefold() for name in column_names(batch)}
+            self._yielded_rows += row_count(batch)
             try:
                 complete_batch = self._schema.with_missing_columns(batch, schema)
                 table = cast_to(complete_batch, schema, self._schema.zone_name, ignore_unknown=ignores)

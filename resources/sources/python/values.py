@@ -13,6 +13,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import SchemaError
+from resources.sources.python.arrow_ddl import type_words
 from resources.sources.python.arrow_types import are_alike, family_of, is_number, is_text
 from resources.sources.python.times import (
     are_zoned,
@@ -136,7 +137,7 @@ def of_arrow(values: Any, target: pa.DataType, zone: str, *, ignore_unknown: boo
     if is_number(source_type) and is_number(target):
         return _as_numbers(values, target)
     if family_of(source_type) is None or family_of(source_type) != family_of(target):
-        raise TypeError(f"{source_type}")
+        raise TypeError(type_words(source_type))
     return values.cast(target)
 
 
@@ -240,7 +241,7 @@ def _read_text(values: Any, target: pa.DataType, zone: str) -> Any:
         return pc.coalesce(with_zone, _in_zone(local, target, zone))
     if _reads_text(target):
         return values.cast(target)
-    raise TypeError(f"{values.type}")
+    raise TypeError(type_words(values.type))
 
 
 def _reads_text(target: pa.DataType) -> bool:
@@ -254,7 +255,7 @@ def _as_times(values: Any, target: pa.DataType, zone: str) -> Any:
 
     source_type = values.type
     if not pa.types.is_timestamp(source_type) and not pa.types.is_date(source_type):
-        raise TypeError(f"{source_type}")
+        raise TypeError(type_words(source_type))
     if pa.types.is_timestamp(source_type) and source_type.tz is not None:
         if target.tz is None:
             raise TypeError("times with a zone, and the column has none")
@@ -287,7 +288,7 @@ def _as_days(values: Any, target: pa.DataType) -> Any:
     if pa.types.is_date(source_type):
         return values.cast(target)
     if not pa.types.is_timestamp(source_type):
-        raise TypeError(f"{source_type}")
+        raise TypeError(type_words(source_type))
     if source_type.tz is not None:
         raise TypeError("times with a zone, and the column has days")
     days = values.cast(pa.date32(), safe=False)
@@ -312,7 +313,7 @@ def _as_numbers(values: Any, target: pa.DataType) -> Any:
         if not _are_all(
             pc.equal(_as_shortest_text(converted).cast(pa.decimal128(38, source_type.scale)), values)
         ):
-            raise ValueError(f"{target} cannot hold all of their digits")
+            raise ValueError(f"{type_words(target)} cannot hold all of their digits")
         return converted
     if pa.types.is_float64(source_type) and pa.types.is_float32(target):
         return _as_floats(values, target)

@@ -133,6 +133,16 @@ def test_what_is_no_function_is_refused() -> None:
         incremental_asset(watermark=BY_TIME)(dict)  # type: ignore[arg-type]
 
 
+def test_an_async_function_is_refused_with_what_to_do() -> None:
+    async def orders(request: Request) -> list[dict[str, object]]:
+        return []
+
+    with pytest.raises(
+        TypeError, match=r"found async def orders\. Nothing awaits it: call asyncio\.run in a plain"
+    ):
+        incremental_asset(watermark=BY_TIME)(orders)
+
+
 def test_the_examples_of_the_page_load_and_their_test_passes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,7 +161,8 @@ def _due_work(
         return _work_of(names, due)
     if everything:
         return NoWork(due.plan.why)
-    return NoWork(f"{due.plan.why}; none of it starts a run by itself{_next_attempt(due, tick.now)}")
+    waits = "; none of it starts a run by itself" if due.plan.due else ""
+    return NoWork(f"{due.plan.why}{waits}{_next_attempt(due, tick.now)}")
 
 
 def _work_of(names: DagsterDataflowNames, due: DueRuns) -> Work:

@@ -234,7 +234,10 @@ def test_a_rewind_that_replaces_reads_at_least_up_to_where_rows_were_loaded(high
     assert (slice_.upper, slice_.replaces) == ({"u": 5}, True)
 
 
-@pytest.mark.parametrize(("kind", "found"), [("flag", "true or false"), (None, "no column of that name")])
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [("flag", "found u, which is true or false"), (None, "found no column u. Name a column of the rows")],
+)
 def test_a_column_that_has_no_order_is_refused(kind: Any, found: str) -> None:
     with pytest.raises(PlanError, match=found):
         made(watermark(), {}, SourceObservation(NOW, {"u": kind} if kind else {}, {}))

@@ -158,7 +158,7 @@ def test_after_a_run_that_loaded_something_nothing_new_is_told_again(ticker: Tic
     requested_run(ticker.tick())
     ticker.instance.report_runless_asset_event(
         DataflowChecks(ticker.flow, ticker.names).evaluation(
-            CheckFinding(UP_TO_DATE, passed=True, description="Loaded up to a.ndjson")
+            CheckFinding(UP_TO_DATE, passed=True, description="Loaded: watermark a.ndjson")
         )
     )
     toy.result = NoWork("nothing")

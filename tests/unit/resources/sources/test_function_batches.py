@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,12 +13,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from partitions.errors import SchemaError
-from resources.sources.python.batches import InvalidYield, cast_to, inferred_schema, raw_batches
+from resources.sources.python.batches import cast_to, inferred_schema
+from resources.sources.python.yielded import InvalidYield, raw_batches
 
 ROW = {
     "id": 1,
@@ -69,7 +73,20 @@ def test_a_first_look_takes_lists_as_they_come_and_1000_rows_else() -> None:
 
 @given(
     NUMBERS,
-    st.sampled_from(["rows", "lists", "table", "batches", "frame", "one table", "reader", "foreign frame"]),
+    st.sampled_from(
+        [
+            "rows",
+            "lists",
+            "table",
+            "batches",
+            "frame",
+            "one table",
+            "reader",
+            "foreign frame",
+            "lazy",
+            "dataset",
+        ]
+    ),
 )
 def test_each_form_gives_the_same_rows(numbers: list[int | None], form: str) -> None:
     schema = pa.schema([("id", pa.int64())])
@@ -83,8 +100,46 @@ def test_each_form_gives_the_same_rows(numbers: list[int | None], form: str) -> 
         "one table": table,
         "reader": pa.RecordBatchReader.from_batches(schema, table.to_batches(max_chunksize=7)),
         "foreign frame": [_Foreign(table)],
+        "lazy": pl.LazyFrame(table),
+        "dataset": pyarrow.dataset.dataset(table),
     }
     assert [row["id"] for row in tables(forms[form], schema)] == numbers
+
+
+async def rows_of_nobody() -> list[dict[str, Any]]:
+    """Return rows to whoever awaits it."""
+    return [{"id": 1}]
+
+
+async def rows_one_by_one() -> AsyncIterator[dict[str, Any]]:
+    """Yield rows to whoever asks for them with async for."""
+    yield {"id": 1}
+
+
+@pytest.mark.parametrize("function", [rows_of_nobody, rows_one_by_one])
+def test_rows_of_an_async_function_are_refused_with_what_to_do(function: Any) -> None:
+    with pytest.raises(
+        InvalidYield, match=r"Nothing awaits an async function: call asyncio\.run in a plain one"
+    ):
+        list(raw_batches(function()))
+    with pytest.raises(InvalidYield, match="Nothing awaits an async function"):
+        list(raw_batches([function()]))
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type", "message"),
+    [
+        ("one", pa.int64(), "expected values of type bigint, found others: string"),
+        (1, pa.timestamp("us", "UTC"), "expected values of type timestamp, found others: bigint"),
+        ([1], pa.decimal128(5, 2), "expected values of type decimal(5,2), found others: array<bigint>"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_in_the_words_of_a_schema(
+    value: Any, data_type: pa.DataType, message: str
+) -> None:
+    for batch in ([{"v": value}], pa.table({"v": [value]})):
+        with pytest.raises(SchemaError, match=re.escape(f"column v: {message}")):
+            cast_to(batch, pa.schema([("v", data_type)]), "UTC")
 
 
 AWARE, NAIVE = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime.fromisoformat("2026-01-01T12:00:00")
