@@ -36,6 +36,7 @@ from platform_assets.factory.outside_loads import OutsideLoads
 from platform_assets.factory.rule_checks import broken_findings, rule_checks
 from platform_assets.factory.run_settings import retry_policy
 from platform_assets.project.errors import ProjectError
+from resources.dagster.backfills import is_backfill
 from resources.dagster.io_managers import Load, TableIOManager, dagster_failure
 from resources.dagster.names import DagsterDataflowNames, DagsterNames
 from resources.dagster.watermark_io_manager import WatermarkIOManager
@@ -144,13 +145,18 @@ class _Managers:
         manager: WatermarkIOManager = getattr(context.resources, self.names.watermark_manager)
         return manager
 
-    def moved_watermark(self, context: AssetExecutionContext, dataflow: Dataflow) -> AssetMaterialization:
+    def moved_watermark(
+        self, context: AssetExecutionContext, dataflow: Dataflow
+    ) -> AssetMaterialization | AssetObservation:
         """Return the event of a watermark that moved and has no output of its own.
 
-        The asset's page shows the newest event. Without this one it would be that of a partition alone.
+        The asset's page shows the newest event. Without this one it would be that of a partition alone. Dagster
+        ends a backfill of partitions, with the runs that it still waits for, at a materialisation without one.
         """
-        metadata = self.watermark(context).described(dataflow)
-        return AssetMaterialization(self.names[dataflow.name].watermark, metadata=metadata)
+        metadata, watermark = self.watermark(context).described(dataflow), self.names[dataflow.name].watermark
+        if is_backfill(context.run):
+            return AssetObservation(watermark, metadata=metadata)
+        return AssetMaterialization(watermark, metadata=metadata)
 
 
 def _run_events(

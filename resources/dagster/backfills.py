@@ -20,11 +20,17 @@ from resources.platform.platform import Platform
 from resources.replay.kind import ReplayKind
 from resources.replay.options import ChosenPartitions
 
-_BACKFILLS = ("dagster/root_backfill_id", "dagster/backfill")
+_BACKFILL = "dagster/backfill"
+_BACKFILLS = ("dagster/root_backfill_id", _BACKFILL)
 """Tags that name the backfill that a user launched; a retry has the tag of the first one."""
 
 _ROOT_RUN = "dagster/root_run_id"
 """The tag of a retried run: the first run."""
+
+
+def is_backfill(run: DagsterRun) -> bool:
+    """Return whether a run belongs to a backfill of Dagster."""
+    return _BACKFILL in run.tags
 
 
 def backfill_of(
