@@ -6,6 +6,7 @@ See docs/reference/debezium.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -30,22 +31,19 @@ def target_of_events(target: Target, *, has_step: bool) -> Target:
         target: as the user declares it.
         has_step: whether ``sql`` or ``transform`` decides which columns rows have.
     """
+    if target.load not in ("merge_upsert", "scd2") or target.insert_only:
+        return target
     implied: dict[str, Any] = {}
-    if (
-        target.load in ("merge_upsert", "scd2")
-        and not target.insert_only
-        and _IS_DELETE not in (target.delete_when or "")
-    ):
-        own = target.delete_when
+    own = target.delete_when
+    if _IS_DELETE not in (own or ""):
         implied["delete_when"] = f"{_IS_DELETE} OR ({own})" if own else _IS_DELETE
-    if target.load == "merge_upsert" and not target.insert_only:
-        if target.keep_tombstones is None and not target.shared:
-            implied["keep_tombstones"] = _REMEMBERED
-        if not has_step:
-            implied["missing_columns"] = "keep"
+    if target.keep_tombstones is None and not target.shared:
+        implied["keep_tombstones"] = _REMEMBERED
+    if target.load == "merge_upsert" and not has_step:
+        implied["missing_columns"] = "keep"
     if target.load == "scd2" and target.effective_column is None:
         implied["effective_column"] = TIME
-    return target.model_copy(update=implied) if implied else target
+    return target.model_copy(update=implied)
 
 
 def order_of_rows(source: SourceDefinition) -> Order:
@@ -57,7 +55,7 @@ def load_of_events(source: SourceDefinition, load: Load) -> Load:
     """Return a load in which what an event says beside its row makes no version."""
     if not source.sends_changes or not isinstance(load, Scd2):
         return load
-    return Scd2(**{**vars(load), "ignored": (*load.ignored, *EVENT_COLUMNS)})
+    return replace(load, ignored=(*load.ignored, *EVENT_COLUMNS))
 
 
 def columns_needed(source: SourceDefinition, target: Target) -> Mapping[str, str]:

@@ -11,9 +11,12 @@ from partitions.target import Target
 _KEY = ("target", "delete_when")
 
 
-def delete_refusals(target: Target) -> Iterator[Refusal]:
-    """Yield why a target cannot have its ``delete_when`` and ``keep_tombstones``."""
-    yield from _tombstone_refusals(target)
+def delete_refusals(target: Target, *, sends_changes: bool = False) -> Iterator[Refusal]:
+    """Yield why a target cannot have its ``delete_when`` and ``keep_tombstones``.
+
+    ``sends_changes`` says whether its rows are changes, which may come in any order.
+    """
+    yield from _tombstone_refusals(target, sends_changes=sends_changes)
     condition = target.delete_when
     if condition is None:
         return
@@ -34,7 +37,7 @@ def delete_refusals(target: Target) -> Iterator[Refusal]:
         )
 
 
-def _tombstone_refusals(target: Target) -> Iterator[Refusal]:
+def _tombstone_refusals(target: Target, *, sends_changes: bool) -> Iterator[Refusal]:
     if target.keep_tombstones is None:
         return
     key = ("target", "keep_tombstones")
@@ -42,7 +45,7 @@ def _tombstone_refusals(target: Target) -> Iterator[Refusal]:
         yield Refusal(
             key, "no delete_when beside it", "no such key, or delete_when (it remembers deleted keys)"
         )
-    elif target.load != "merge_upsert":
+    elif target.load != "merge_upsert" and not (sends_changes and target.load == "scd2"):
         history = " (the versions of scd2 remember their deletes)" if target.load == "scd2" else ""
         yield Refusal(key, f"load: {target.load}", f"no such key{history}, or load: merge_upsert")
     elif target.shared:

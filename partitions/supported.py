@@ -94,7 +94,7 @@ def refusals(parts: DataflowParts[Any]) -> Iterator[Refusal]:
         yield Refusal(("operators",), names, "no such key, or a watermark of type stream")
     yield from _format_refusals(parts)
     yield from parts.target.refusals(pairs_changes=watermark.pairs_changes(source))
-    yield from delete_refusals(parts.target)
+    yield from delete_refusals(parts.target, sends_changes=source.sends_changes)
     yield from event_refusals(parts)
     yield from option_refusals(parts)
     yield from complete_refusals(parts)

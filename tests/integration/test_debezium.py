@@ -98,13 +98,15 @@ def test_a_repeated_snapshot_and_repeated_events_change_nothing(tmp_path: Path, 
     assert feed.rows(*columns) == before
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
 @each_format
-def test_scd2_keeps_a_version_of_each_change(tmp_path: Path, engine: SparkEngine, table_format: str) -> None:
+def test_scd2_keeps_a_version_of_each_change(
+    tmp_path: Path, engine: SparkEngine, table_format: str, order: str
+) -> None:
     feed = feed_of(tmp_path, engine, {**SCD2, "format": table_format})
-    put(feed, "a", *SNAPSHOT)
-    feed.load()
-    put(feed, "b", *CHANGES)
-    feed.load()
+    for number, name in enumerate(order):
+        put(feed, f"{number}{name}", *(SNAPSHOT if name == "a" else CHANGES))
+        feed.load()
 
     def at(lsn: int) -> datetime:
         return datetime.fromtimestamp(1_700_000_000, UTC).replace(microsecond=lsn * 1000)

@@ -18,6 +18,7 @@ _HOW_TO = (
     "how-to/changing-a-dataflow.md",
     "how-to/undo-a-bad-load.md",
     "how-to/moving-and-restoring.md",
+    "how-to/change-events.md",
     "how-to/deletes.md",
     "how-to/rules-for-rows.md",
     "how-to/deleting-and-keeping.md",

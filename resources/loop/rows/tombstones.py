@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from partitions.loads import Load, ReplaceAll, Upsert
+from partitions.loads import Load, ReplaceAll, Scd2, Upsert
 from partitions.predicate import NOTHING, Between
 from partitions.table_names import TOMBSTONES
 from resources.dialects.predicates import predicate_sql
@@ -23,6 +23,7 @@ from resources.tables.contract.commits import Tag, Version
 from resources.tables.contract.table import Table
 from resources.tables.rows.deduplicate import drop_shared_keys
 from resources.tables.rows.delete_marks import is_delete
+from resources.tables.rows.keyed_rows import latest_by_key
 from resources.watermarks.entry import Intent
 
 if TYPE_CHECKING:
@@ -48,11 +49,52 @@ def bury_deleted(run: RunContext[SliceT], intent: Intent, rows: DataFrame, load:
         Conflict: another run has given the number up.
     """
     table = run.sides.get(TOMBSTONES)
-    if table is None or not isinstance(load, Upsert) or load.deletes is None:
+    if table is None or not isinstance(load, Upsert | Scd2) or load.deletes is None:
         return rows
     rows = read_once(rows)
     _write_tombstones(run, intent, rows, load, table)
+    if isinstance(load, Scd2):
+        return _with_deletes_between(run, intent, rows, load)
     return without_buried(run, intent, rows, load)
+
+
+def _with_deletes_between(run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Scd2) -> DataFrame:
+    """Return rows and the deletes of their keys that came before them, without rows older than a version.
+
+    A delete without a version to end leaves no trace in the table. A version with the time of a row may
+    be later in the load's order.
+
+    Args:
+        run: the run.
+        intent: intent of the slice.
+        rows: rows of the slice, each key and time once, with the marks of deletes.
+        load: load of the definition.
+    """
+    from pyspark.sql import functions as F
+
+    if (stored := _stored_tombstones(run, intent, load)) is not None:
+        columns = {name.casefold() for name in _columns(load)}
+        deletes = stored.join(rows.select(*load.keys), list(load.keys), "left_semi").select(
+            *[
+                F.lit(True).alias(field.name)
+                if field.name == load.deletes
+                else F.col(quoted(field.name))
+                if field.name.casefold() in columns
+                else F.lit(None).cast(field.dataType).alias(field.name)
+                for field in rows.schema.fields
+            ]
+        )
+        rows = latest_by_key(rows.union(deletes), load)
+    if intent.replaces == "table" or not run.table.exists():
+        return rows
+    contents = run.table.contents
+    if not {by.column for by in load.order} <= {*contents.columns()}:
+        return rows
+    versions = contents.read(run.spark, contents.newest_version()).select(
+        *[F.col(quoted(name)) for name in (*load.keys, *(by.column for by in load.order))],
+        F.col(quoted(load.names.valid_from)).alias(load.effective),
+    )
+    return drop_shared_keys(rows, versions, (*load.keys, load.effective), load.order)
 
 
 def without_buried(run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Load) -> DataFrame:
@@ -64,19 +106,26 @@ def without_buried(run: RunContext[SliceT], intent: Intent, rows: DataFrame, loa
         rows: rows with the load's keys and the columns of its order.
         load: load of the definition.
     """
-    table = run.sides.get(TOMBSTONES)
-    if table is None or not isinstance(load, Upsert) or not load.order or not table.exists():
+    stored = _stored_tombstones(run, intent, load) if isinstance(load, Upsert) and load.order else None
+    if stored is None or not isinstance(load, Upsert):
         return rows
+    return drop_shared_keys(rows, stored, load.keys, load.order)
+
+
+def _stored_tombstones(run: RunContext[SliceT], intent: Intent, load: Upsert | Scd2) -> DataFrame | None:
+    """Return the tombstones that have not expired; None if there are none for such a load."""
+    table = run.sides.get(TOMBSTONES)
+    if table is None or not table.exists():
+        return None
     stored_columns = {name.casefold() for name in table.contents.columns()}
     if not {name.casefold() for name in _columns(load)} <= stored_columns:
-        return rows  # the keys have changed, and no slice has deleted one since
+        return None  # the keys have changed, and no slice has deleted one since
     tombstones = table.contents.read(run.spark, table.contents.newest_version())
-    kept_tombstones = tombstones.where(f"NOT ({predicate_sql(_expired(run, intent), SPARK)})")
-    return drop_shared_keys(rows, kept_tombstones, load.keys, load.order)
+    return tombstones.where(f"NOT ({predicate_sql(_expired(run, intent), SPARK)})")
 
 
 def _write_tombstones(
-    run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Upsert, table: Table
+    run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Upsert | Scd2, table: Table
 ) -> None:
     from pyspark.sql import functions as F
 
@@ -99,16 +148,23 @@ def _write_tombstones(
 
 
 def _load_of_tombstones(
-    run: RunContext[SliceT], intent: Intent, load: Upsert, table: Table, base: Version | None
+    run: RunContext[SliceT], intent: Intent, load: Upsert | Scd2, table: Table, base: Version | None
 ) -> Upsert:
-    """Return the load that keeps the latest tombstone of each key, and takes out expired ones."""
+    """Return the load that keeps the latest tombstone of each key, and takes out expired ones.
+
+    Of versions it keeps one for each time.
+    """
     expired = _expired(run, intent)
     has_expired = base is not None and table.contents.holds_any(base, expired)
-    return Upsert(load.keys, load.order, load.order, expired if has_expired else NOTHING)
+    return Upsert(_keys(load), load.order, load.order, expired if has_expired else NOTHING)
 
 
-def _columns(load: Upsert) -> list[str]:
-    names = {name.casefold(): name for name in (*(by.column for by in load.order), *load.keys)}
+def _keys(load: Upsert | Scd2) -> tuple[str, ...]:
+    return (*load.keys, load.effective) if isinstance(load, Scd2) else load.keys
+
+
+def _columns(load: Upsert | Scd2) -> list[str]:
+    names = {name.casefold(): name for name in (*(by.column for by in load.order), *_keys(load))}
     return list(names.values())
 
 
