@@ -19,6 +19,8 @@ from partitions.unit_values import TIMES, WORDS, ValueType
 from resources.sources.evolving import FOLLOWS, evolution_of, schema_evolved
 from resources.sources.files.failures import schema_mismatch_error
 from resources.sources.files.pinned import PinnedSchema
+from resources.spark.frames import with_cached_columns
+from resources.sql import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -243,7 +245,7 @@ def _restore_remedy(source: RowsSource, dataflow: str, *, may_merge: bool) -> st
 def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = None) -> DataFrame:
     """Return exactly the columns of a schema, in its order and types; missing ones are NULL.
 
-    Column metadata of a reader is dropped.
+    Column metadata of a reader is dropped. A Connect server need not be asked for the result's columns.
 
     Args:
         frame: the rows.
@@ -251,15 +253,19 @@ def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = N
         names: the names of the frame's columns; None: Spark is asked.
     """
     from pyspark.sql import functions as F
-
-    from resources.sql import quoted
+    from pyspark.sql.types import StructField, StructType
 
     source_columns = {name.casefold() for name in (frame.columns if names is None else names)}
-    return frame.select(
+    rows = frame.select(
         *[
             (F.col(quoted(field.name)) if field.name.casefold() in source_columns else F.lit(None))
             .cast(field.dataType)
             .alias(field.name)
             for field in schema.fields
         ]
+    )
+    if "char(" in schema.simpleString():  # the server makes texts of both types with a length
+        return rows
+    return with_cached_columns(
+        rows, StructType([StructField(field.name, field.dataType) for field in schema.fields])
     )
