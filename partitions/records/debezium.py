@@ -9,6 +9,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
+from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
 from partitions.ddl import Column
@@ -208,6 +209,7 @@ class EventDecoder:
 
 
 _ABSENT = object()
+_CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
 def _kind(schema: Any) -> _Kind:
@@ -325,8 +327,10 @@ def _as_text(value: Any) -> str:
     """Return a decoded value as JSON, with the spelling of its numbers."""
     if isinstance(value, Number):
         return str(value)
+    if isinstance(value, str):
+        return encode_basestring_ascii(value)
     if isinstance(value, Members):
-        return f"{{{','.join(f'{json.dumps(name)}:{_as_text(item)}' for name, item in value)}}}"
+        return f"{{{','.join(f'{encode_basestring_ascii(name)}:{_as_text(item)}' for name, item in value)}}}"
     if isinstance(value, list):
         return f"[{','.join(map(_as_text, value))}]"
-    return json.dumps(value)
+    return _CONSTANTS[value]

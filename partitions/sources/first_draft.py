@@ -71,6 +71,21 @@ def infer_json_format(head: str) -> str:
     return "json" if isinstance(value, list) else "ndjson"
 
 
+def begins_with_event(head: str) -> bool:
+    """Return whether the first line of a text is a change event of Debezium."""
+    line = next((candidate for candidate in head.splitlines() if candidate.strip()), "")
+    try:
+        value = json.loads(line, parse_int=str)
+    except (RecursionError, ValueError):
+        return False
+    event = value.get("payload", value) if isinstance(value, dict) else None
+    return (
+        isinstance(event, dict)
+        and {"op", "source"} <= event.keys()
+        and not {"before", "after"}.isdisjoint(event)
+    )
+
+
 def infer_separator(header: str) -> str:
     """Return the most frequent separator outside quotes in a header; a comma if there is none."""
     unquoted = _QUOTED.sub("", header)

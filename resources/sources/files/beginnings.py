@@ -23,6 +23,7 @@ from partitions.records.first_types import (
     types_of_lines,
 )
 from partitions.sources.first_draft import (
+    begins_with_event,
     count_elements_inside_root,
     ending_of,
     infer_json_format,
@@ -149,6 +150,8 @@ def _inspect(place: Place, form: str, path: str, *, is_json: bool) -> Beginning:
             beginning = Beginning("json")  # even if its first line is too long to read
         text, options = _decode(head)
         beginning = Beginning(infer_json_format(text) if is_json else form, beginning.options)
+        if beginning.form == "ndjson" and begins_with_event(text):
+            return replace(beginning, form="debezium")  # which tells its columns itself, or has encoded ones
         if beginning.form == "ndjson":
             _check_utf8(options)
         beginning = replace(beginning, options={**beginning.options, **options})

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from partitions.sources.first_draft import (
+    begins_with_event,
     count_elements_inside_root,
     ending_of,
     format_of_ending,
@@ -133,3 +134,18 @@ def test_only_iso_days_look_like_dates() -> None:
 )
 def test_digits_behind_a_zero_are_a_code(value: str, code: bool) -> None:
     assert is_code(value) is code
+
+
+@pytest.mark.parametrize(
+    ("head", "is_event"),
+    [
+        ('{"op":"c","after":{},"source":{}}\n', True),
+        ('{"schema":{},"payload":{"op":"d","before":{},"source":{}}}\n', True),
+        ('{"schema":{},"payload":null}\n', False),
+        ('{"op":"c","source":"web"}\n', False),
+        ("[1]", False),
+        ("{", False),
+    ],
+)
+def test_change_events_are_told_by_their_envelope(head: str, is_event: bool) -> None:
+    assert begins_with_event(head) == is_event
