@@ -22,6 +22,7 @@ from dagster import (
     IOManagerDefinition,
     JobDefinition,
     ResourceDefinition,
+    ScheduleDefinition,
     SensorDefinition,
     in_process_executor,
 )
@@ -166,23 +167,14 @@ def _definitions(
         definitions_of(flow).triggers(flow, platform, names[flow.name], options, jobs[flow.name])
         for flow in flows
     ]
-    maintenance_jobs = [
-        (flow, maintenance_job(flow, platform, names[flow.name], options))
-        for flow in flows
-        if maintenance_periods(flow)
-    ]
-    reconcile_jobs = [
-        (flow, reconcile_job(flow, platform, names[flow.name], options))
-        for flow in flows
-        if flow.reconcile is not None
-    ]
+    upkeep = [*_maintenance(flows, platform, names, options), *_reconciling(flows, platform, names, options)]
     return Definitions(
         assets=[*assets.values(), *_broken_assets(project, names)],
         asset_checks=list(chain.from_iterable(checks.values())),
         jobs=[
             *jobs.values(),
             *chain.from_iterable(trigger.jobs for trigger in triggers),
-            *(job for _, job in (*maintenance_jobs, *reconcile_jobs)),
+            *(job for job, _ in upkeep),
             *(_operator_jobs(project_jobs) if decisions else ()),
         ],
         sensors=[
@@ -191,8 +183,7 @@ def _definitions(
         ],
         schedules=[
             *chain.from_iterable(trigger.schedules for trigger in triggers),
-            *(maintenance_schedule(flow, platform, names[flow.name], job) for flow, job in maintenance_jobs),
-            *(reconcile_schedule(flow, names[flow.name], job) for flow, job in reconcile_jobs),
+            *(schedule for _, schedule in upkeep),
         ],
         resources=resources,
         metadata=location_metadata(project, names),
@@ -245,6 +236,26 @@ def _names_and_specs(
     usual = DagsterNames.of(flows, name, key_prefix)
     specs = {flow.name: dataflow_specs(flow, platform, usual[flow.name], translator) for flow in flows}
     return keys_of(specs, usual), specs
+
+
+def _maintenance(
+    flows: Sequence[Dataflow], platform: Platform, names: DagsterNames, options: RunOptions
+) -> Iterator[tuple[JobDefinition, ScheduleDefinition]]:
+    """Yield the job that maintains each table that is maintained, with its schedule."""
+    for flow in flows:
+        if maintenance_periods(flow):
+            job = maintenance_job(flow, platform, names[flow.name], options)
+            yield job, maintenance_schedule(flow, platform, names[flow.name], job)
+
+
+def _reconciling(
+    flows: Sequence[Dataflow], platform: Platform, names: DagsterNames, options: RunOptions
+) -> Iterator[tuple[JobDefinition, ScheduleDefinition]]:
+    """Yield the job that compares each dataflow that is reconciled with its source, with its schedule."""
+    for flow in flows:
+        if flow.reconcile is not None:
+            job = reconcile_job(flow, platform, names[flow.name], options)
+            yield job, reconcile_schedule(flow, names[flow.name], job)
 
 
 def _operator_jobs(jobs: ProjectJobs) -> Iterator[JobDefinition | JobOfOneStep]:

@@ -1,37 +1,30 @@
 """The windows of a dataflow that wait for its upstream, and those to load again since it has changed.
 
-Windows are ranges of indexes here. See docs/how-to/chains.md, Wait for complete windows.
+Windows are ranges of indexes here; :mod:`partitions.window.awaited_words` tells them to people. See docs/how-to/chains.md, Wait for complete windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from partitions.instants import as_datetime, milliseconds
+from partitions.instants import milliseconds
 from partitions.intervals import Interval, consecutive, intersect, subtract, union
-from partitions.plan import Skip, pluralize
 from partitions.window.definition import WindowWatermark
-from partitions.window.incomplete import LoadAfter, loads_incomplete
-from partitions.window.ledger import UNKNOWN, Gap, join_gaps
+from partitions.window.incomplete import loads_incomplete
 from partitions.window.loaded_windows import LoadedWindows
 from partitions.window.reasons import Reason
 from partitions.window.state import WindowState
-from partitions.window.units import NO_UNIT
-from partitions.window.upstream import UpstreamTables, instant_in_words, window_in_words
+from partitions.window.upstream import UpstreamTables
 from partitions.window.windows import Windows
 from partitions.window.work_outcomes import UpstreamRead
-from partitions.window.work_unit import describe_unit
 
 IndexRange = tuple[int, int]
 """Windows ``[first, after)``."""
 
 _MANY_COMMITS = 50
 """From this number of commits on a run records that it has read them, though no window is due."""
-
-_LACKS, _WAITS = "lacks", "waits for"
-"""What the reason of a gap begins with: a loaded window without a part of it, and one that is not loaded."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ class AwaitedWindows:
         if not self.upstream.is_awaited:
             return []
         # Of windows that are not loaded yet, the retention has taken rows.
-        expired = subtract(self.upstream.expired_stretches(unit), self._spans(self._loaded(unit)))
+        expired = subtract(self.upstream.expired_stretches(unit), self.spans(self.loaded(unit)))
         return self._touched(union(sorted([*self.upstream.lacking(unit), *expired])))
 
     def waiting(self, unit: str) -> list[IndexRange]:
@@ -103,7 +96,7 @@ class AwaitedWindows:
 
     def expired(self, unit: str) -> list[IndexRange]:
         """Return the loaded windows that no run reads again: the retention has deleted rows of them upstream."""
-        return _common(self._touched(self.upstream.expired_stretches(unit)), self._loaded(unit))
+        return common(self._touched(self.upstream.expired_stretches(unit)), self.loaded(unit))
 
     def held_back(self, unit: str) -> list[IndexRange]:
         """Return the windows of a unit that no run may load now, whatever is asked for."""
@@ -117,8 +110,8 @@ class AwaitedWindows:
         stretches = union(
             sorted([*self._noted(unit), *self.upstream.changed(unit), *self._changed_in_source(unit)])
         )
-        changed = _common(self._touched(stretches), self._loaded(unit))
-        return _without(_without(changed, self.expired(unit)), self.incomplete(unit))
+        changed = common(self._touched(stretches), self.loaded(unit))
+        return subtract(subtract(changed, self.expired(unit)), self.incomplete(unit))
 
     def changes(self, units: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
         """Return the loaded stretches that have changed since the entries that the state knows, by unit."""
@@ -145,7 +138,7 @@ class AwaitedWindows:
     def _windows_changed_in_source(self, unit: str) -> list[Interval]:
         """Return the same as whole windows, so that few stretches tell it."""
         stretches = self._changed_in_source(unit)
-        return union(sorted([*stretches, *self._spans(self._touched(stretches))]))
+        return union(sorted([*stretches, *self.spans(self._touched(stretches))]))
 
     @property
     def has_grown_long(self) -> bool:
@@ -166,112 +159,11 @@ class AwaitedWindows:
             self.upstream.positions, read_at=None if source is None else source.position.to_plain()
         )
 
-    def gaps(self, unit: str) -> list[Gap]:
-        """Return the windows of a unit that do not count as covered, with the reasons, ascending.
-
-        Windows of :meth:`outdated` are not among them: they are loaded.
-        """
-        loaded = self._loaded(unit)
-        without = _common(self.incomplete(unit), loaded)
-        waiting = _without(self.waiting(unit), loaded)
-        return sorted([*self._lacks(unit, without, _LACKS), *self._lacks(unit, waiting, _WAITS)])
-
-    def outdated(self, unit: str) -> list[Gap]:
-        """Return the loaded windows of a unit to load again, with the reason, ascending."""
-        if self.upstream.source is None:
-            why = f"out of date since {self.upstream.names} changed"
-            return [Gap(start, end, why) for start, end in self._spans(self.changed(unit))]
-        windows = (self.windows[index] for range_ in self.changed(unit) for index in range(*range_))
-        return join_gaps((start, end, self._why_outdated(unit, start, end)) for start, end in windows)
-
-    def _why_outdated(self, unit: str, start: int, end: int) -> str:
-        """Return why a window is out of date: the commit that changed it, or the one it was read at."""
-        source = self.upstream.source
-        assert source is not None
-        noted = [part for part in self.state.changed.get(unit, ()) if part[0] < end and start < part[1]]
-        if noted:
-            read_at = noted[0][2] if len(noted[0]) > 2 else UNKNOWN
-            return f"out of date: read at {read_at} of {source.table}, which has changed since"
-        inside = (stretch for stretch in source.of(unit) if stretch.start < end and start < stretch.end)
-        commit = next((stretch.commit for stretch in inside if stretch.commit), "")
-        if commit:
-            return f"out of date since {commit} of {source.table}"
-        if self.state.position is None:
-            return f"out of date: read at {UNKNOWN} of {source.table}"
-        return f"out of date since {self.upstream.names} changed"
-
-    def _lacks(self, unit: str, ranges: Iterable[IndexRange], verb: str) -> Iterator[Gap]:
-        for start, end in (self.windows[index] for range_ in ranges for index in range(*range_)):
-            yield Gap(start, end, f"{verb} {self._lack(unit, start, end, named=0)}")
-
-    def with_names(self, unit: str, gap: Gap) -> Gap:
-        """Return a gap of the ledger that also names the first missing windows of its whole stretch."""
-        for verb in (_LACKS, _WAITS):
-            if gap.why.startswith(f"{verb} "):
-                return Gap(gap.start, gap.end, f"{verb} {self._lack(unit, gap.start, gap.end)}")
-        return gap
-
-    def _incomplete_or_waiting(self, unit: str) -> list[IndexRange]:
-        """Return the windows of a unit that wait, and the loaded ones whose upstream lacks a part of them."""
-        lacking = _common(self.incomplete(unit), self._loaded(unit))
-        ranges = union(sorted([*self.waiting(unit), *lacking]))
-        return ranges if self.requested is None else _common(ranges, self.requested)
-
-    def count(self, units: Iterable[str]) -> int:
-        """Return the number of work units that wait, or were loaded without a part of them."""
-        return sum(after - first for unit in units for first, after in self._incomplete_or_waiting(unit))
-
-    def in_words(self, units: Sequence[str]) -> str:
-        """Return what the first work unit waits for, and how many more wait; "" if none does."""
-        first = next(self._waits(units), None)
-        if first is None:
-            return ""
-        index, unit, why = first
-        start = window_in_words(self.definition, *self.windows[index], self.definition.zone)
-        sentence, more = f"{start}{_of_unit(unit)} {why}", self.count(units) - 1
-        also = f", and {pluralize(more, 'more work unit')} {'waits' if more == 1 else 'wait'}"
-        return f"{sentence}{also if more else ''}"
-
-    def skips(self, units: Sequence[str]) -> Iterator[Skip]:
-        """Yield the work units that wait, by time, each with what it waits for."""
-        for index, unit, why in self._waits(units):
-            start, end = (as_datetime(at, self.definition.zone).isoformat() for at in self.windows[index])
-            waits = any(first <= index < after for first, after in self.waiting(unit))
-            yield Skip(f"[{start}, {end}){_of_unit(unit)}", why, waits_for_upstream=waits)
-
-    def _waits(self, units: Sequence[str]) -> Iterator[tuple[int, str, str]]:
-        """Yield index of the window, unit and reason of the work units that wait, by time."""
-        indexes = [
-            (index, unit)
-            for unit in units
-            for range_ in self._incomplete_or_waiting(unit)
-            for index in range(*range_)
-        ]
-        for index, unit in sorted(indexes, key=lambda pair: pair[0]):
-            start, end = self.windows[index]
-            lack = self._lack(unit, start, end)
-            if any(first <= index < after for first, after in self._loaded(unit)):
-                yield index, unit, f"{_LACKS} {lack}; it is loaded again once they are there"
-            else:
-                yield index, unit, f"{_WAITS} {lack}{self._until(end)}"
-
-    def _until(self, end: int) -> str:
-        mode = self.definition.incomplete
-        if not isinstance(mode, LoadAfter):
-            return ""
-        at = instant_in_words(end + mode.milliseconds, self.definition.zone)
-        return f"; it is loaded without them from {at} on"
-
-    def _lack(self, unit: str, start: int, end: int, **options: int) -> str:
-        window, upstream = [(start, end, None)], self.upstream
-        if not intersect(window, upstream.lacking(unit)) and upstream.expired_stretches(unit):
-            return f"rows that the retention of {upstream.names} has deleted"
-        return upstream.lack_in_words(unit, start, end, **options)
-
     def _noted(self, unit: str) -> list[Interval]:
         return [(part[0], part[1]) for part in self.state.changed.get(unit, ())]
 
-    def _loaded(self, unit: str) -> list[IndexRange]:
+    def loaded(self, unit: str) -> list[IndexRange]:
+        """Return the loaded windows of a unit."""
         return self._once(
             "loaded",
             unit,
@@ -284,7 +176,8 @@ class AwaitedWindows:
         ranges = (self.windows.touching(start, end) for start, end in stretches)
         return union(sorted((range_.start, range_.stop) for range_ in ranges if range_))
 
-    def _spans(self, ranges: Iterable[IndexRange]) -> list[Interval]:
+    def spans(self, ranges: Iterable[IndexRange]) -> list[Interval]:
+        """Return windows as stretches of time, epoch milliseconds, half-open."""
         return union((self.windows.starts[first], self.windows.ends[after - 1]) for first, after in ranges)
 
     def _once(self, name: str, unit: str, find: Callable[[str], list[IndexRange]]) -> list[IndexRange]:
@@ -293,13 +186,6 @@ class AwaitedWindows:
         return self._cache[name, unit]
 
 
-def _of_unit(unit: str) -> str:
-    return "" if unit == NO_UNIT else f" of {describe_unit(unit)}"
-
-
-def _common(ranges: Iterable[IndexRange], others: Sequence[IndexRange]) -> list[IndexRange]:
+def common(ranges: Iterable[IndexRange], others: Sequence[IndexRange]) -> list[IndexRange]:
+    """Return the windows that both have, both ascending and disjoint."""
     return union((first, after) for first, after, _ in intersect(((*r, None) for r in ranges), others))
-
-
-def _without(ranges: Iterable[IndexRange], others: Sequence[IndexRange]) -> list[IndexRange]:
-    return subtract(ranges, others)

@@ -10,6 +10,7 @@ from itertools import islice
 from partitions.instants import as_datetime, floor_minute, milliseconds
 from partitions.intervals import intersect, subtract
 from partitions.plan import Skip, pluralize
+from partitions.window.awaited_words import AwaitedWords
 from partitions.window.due_ranges import DueFinder, DueRange
 from partitions.window.early import still_to_come
 from partitions.window.units import NO_UNIT
@@ -27,13 +28,17 @@ class Explanation:
     workload: Workload
 
     @property
+    def _awaited(self) -> AwaitedWords | None:
+        return AwaitedWords(self.workload.awaited) if self.workload.awaited is not None else None
+
+    @property
     def waiting_for_upstream(self) -> int:
         """Return the number of work units whose part of the upstream is incomplete."""
-        return self.workload.awaited.count(self.workload.requested_units) if self.workload.awaited else 0
+        return self._awaited.count(self.workload.requested_units) if self._awaited else 0
 
     def why(self) -> str:
         """Return the plan in a sentence, with the first work unit that waits for the upstream."""
-        waits = self.workload.awaited.in_words(self.workload.requested_units) if self.workload.awaited else ""
+        waits = self._awaited.in_words(self.workload.requested_units) if self._awaited else ""
         return "; ".join(filter(None, (self._why(), waits)))
 
     def _why(self) -> str:
@@ -92,8 +97,8 @@ class Explanation:
 
     def _skips(self) -> Iterator[Skip]:
         """Yield waiting and future windows, removed units, work for later runs, and loaded windows."""
-        if self.workload.awaited is not None:
-            yield from self.workload.awaited.skips(self.workload.requested_units)
+        if self._awaited is not None:
+            yield from self._awaited.skips(self.workload.requested_units)
         if self.workload.windows is not None:
             to = self.workload.definition.time_range.end(self.workload.now)
             if to > milliseconds(self.workload.now):

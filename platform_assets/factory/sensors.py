@@ -82,60 +82,21 @@ class SensorShell:
 
         An exception of ``find_work`` fails the tick.
         """
-        reports = LookReports(dataflow, platform, names, self._interval(platform))
-        outside_loads = OutsideLoads(dataflow, platform, names, self.partitions)
+        shell = replace(self, interval=self._interval(platform))
         upstream = (
             platform.lineage.all_upstream_dataflows(dataflow.name) if dataflow.run_after_upstream else ()
         )
-
-        def evaluate(instance: DagsterInstance, text: str | None, records: RunRecords) -> SensorResult:
-            note_names(instance, platform, names.project)
-            if self.shows_outside_loads:
-                outside_loads.show(instance)
-            seconds = self.clock()
-            try:
-                return find_requests(instance, text, records, seconds)
-            except ProviderError as error:
-                if self.reports_up_to_date:
-                    reports.report_failure(instance, seconds, look_without_note(error))
-                raise
-
-        def find_requests(
-            instance: DagsterInstance, text: str | None, records: RunRecords, seconds: float
-        ) -> SensorResult:
-            cursor = SensorCursor.read(text)
-            busy = find_run_in_flight(
-                instance, platform.log, names.tags, dataflow.name, seconds, records, cursor.lease
-            )
-            if busy is not None:
-                return _skip(busy.reason, replace(cursor, lease=busy.lease))
-            awaited = _runs_to_await(
-                describe_runs_in_flight(records, platform.log, upstream, seconds), cursor
-            )
-            cursor = replace(cursor, awaited=tuple(awaited))
-            if awaited:
-                return _skip(f"waits for its upstream: {next(iter(awaited.values()))}", cursor)
-            this_tick = Tick(instance, seconds, cursor.resume, cursor.handled)
-
-            def look() -> NoWork | Work:
-                return _find_work_or_wait(find_work, this_tick, dataflow, platform)
-
-            if self.reports_up_to_date:
-                on_failure = partial(reports.report_failure, instance, seconds)
-                work = noted_look(platform.log, dataflow.name, look, _may_have_work, on_failure)
-            else:
-                work = look()
-            if isinstance(work, NoWork):
-                has_seen_all = self.reports_up_to_date and not work.resume
-                evaluations = reports.of_nothing_new(instance, seconds, work) if has_seen_all else []
-                next_cursor = cursor.after_nothing(work.resume, work.handled)
-                return _skip(work.why, next_cursor, [*work.events, *evaluations])
-            reports.forget()  # the run reports the check
-            progress = _newest_progress(platform.log, dataflow.name, cursor, work)
-            return _request_runs(dataflow, platform, names, cursor, work, progress, this_tick)
-
-        shell, watched = replace(self, interval=self._interval(platform)), {dataflow.name, *upstream}
-        return DataflowSensor(shell, names, watched, job, evaluate)
+        evaluate = _Evaluation(
+            shell,
+            dataflow,
+            platform,
+            names,
+            find_work,
+            upstream,
+            LookReports(dataflow, platform, names, shell.interval),
+            OutsideLoads(dataflow, platform, names, self.partitions),
+        )
+        return DataflowSensor(shell, names, {dataflow.name, *upstream}, job, evaluate)
 
     def _interval(self, platform: Platform) -> int:
         """Return the seconds between ticks: the project's, or else the sensor's own or fixed ones."""
@@ -147,24 +108,92 @@ class SensorShell:
         )
 
 
-def _find_work_or_wait(
-    find_work: Callable[[Tick], NoWork | Work], tick: Tick, dataflow: Dataflow, platform: Platform
-) -> NoWork | Work:
-    """Return the work, or no work while an upstream dataflow has yet to create its table.
+@dataclass(frozen=True)
+class _Evaluation:
+    """Evaluates the sensor of a dataflow, once a tick.
 
-    It waits whether or not the search fails because of the missing table.
+    Attributes:
+        shell: the sensor's parts that do not depend on its work.
+        dataflow: the dataflow.
+        platform: its resources.
+        names: its names in Dagster.
+        find_work: returns the work of a tick.
+        upstream: the dataflows whose runs it waits for.
+        reports: the check ``up_to_date``.
+        outside_loads: loads that no run of this Dagster has made.
     """
-    try:
-        work = find_work(tick)
-    except StrandlineError as error:
-        waits = platform.waits_for_upstream(dataflow)
-        if not waits or not error.is_of_missing_source:
+
+    shell: SensorShell
+    dataflow: Dataflow
+    platform: Platform
+    names: DagsterDataflowNames
+    find_work: Callable[[Tick], NoWork | Work]
+    upstream: Collection[str]
+    reports: LookReports
+    outside_loads: OutsideLoads
+
+    def __call__(self, instance: DagsterInstance, text: str | None, records: RunRecords) -> SensorResult:
+        """Return what to do, given the cursor of the last tick and the runs in flight."""
+        note_names(instance, self.platform, self.names.project)
+        if self.shell.shows_outside_loads:
+            self.outside_loads.show(instance)
+        seconds = self.shell.clock()
+        try:
+            return self._requests(instance, SensorCursor.read(text), records, seconds)
+        except ProviderError as error:
+            if self.shell.reports_up_to_date:
+                self.reports.report_failure(instance, seconds, look_without_note(error))
             raise
-        return NoWork(waits)
-    if isinstance(work, NoWork) or not dataflow.run_after_upstream:
-        return work
-    waits = platform.waits_for_upstream(dataflow)
-    return NoWork(waits) if waits else work
+
+    def _requests(
+        self, instance: DagsterInstance, cursor: SensorCursor, records: RunRecords, seconds: float
+    ) -> SensorResult:
+        log = self.platform.log
+        busy = find_run_in_flight(
+            instance, log, self.names.tags, self.dataflow.name, seconds, records, cursor.lease
+        )
+        if busy is not None:
+            return _skip(busy.reason, replace(cursor, lease=busy.lease))
+        upstream_runs = describe_runs_in_flight(records, log, self.upstream, seconds)
+        awaited = _runs_to_await(upstream_runs, cursor)
+        cursor = replace(cursor, awaited=tuple(awaited))
+        if awaited:
+            return _skip(f"waits for its upstream: {next(iter(awaited.values()))}", cursor)
+        tick = Tick(instance, seconds, cursor.resume, cursor.handled)
+        work = self._look(tick)
+        if isinstance(work, NoWork):
+            has_seen_all = self.shell.reports_up_to_date and not work.resume
+            evaluations = self.reports.of_nothing_new(instance, seconds, work) if has_seen_all else []
+            next_cursor = cursor.after_nothing(work.resume, work.handled)
+            return _skip(work.why, next_cursor, [*work.events, *evaluations])
+        self.reports.forget()  # the run reports the check
+        progress = _newest_progress(log, self.dataflow.name, cursor, work)
+        return _request_runs(self.dataflow, self.platform, self.names, cursor, work, progress, tick)
+
+    def _look(self, tick: Tick) -> NoWork | Work:
+        """Return what there is to do; a look for all new data is noted for ``strandline list``."""
+        look = partial(self._find_work_or_wait, tick)
+        if not self.shell.reports_up_to_date:
+            return look()
+        on_failure = partial(self.reports.report_failure, tick.instance, tick.seconds)
+        return noted_look(self.platform.log, self.dataflow.name, look, _may_have_work, on_failure)
+
+    def _find_work_or_wait(self, tick: Tick) -> NoWork | Work:
+        """Return the work, or no work while an upstream dataflow has yet to create its table.
+
+        It waits whether or not the search fails because of the missing table.
+        """
+        try:
+            work = self.find_work(tick)
+        except StrandlineError as error:
+            waits = self.platform.waits_for_upstream(self.dataflow)
+            if not waits or not error.is_of_missing_source:
+                raise
+            return NoWork(waits)
+        if isinstance(work, NoWork) or not self.dataflow.run_after_upstream:
+            return work
+        waits = self.platform.waits_for_upstream(self.dataflow)
+        return NoWork(waits) if waits else work
 
 
 def _may_have_work(result: NoWork | Work) -> bool:

@@ -115,11 +115,8 @@ class _ImportedLog:
         deleted_notes = _check_deleted(dataflow, returning)
         rows = rows.without(returning.skipped_files)
         kept_rows = take_back_reset(platform, dataflow, base, watermark, rows.files)
-        until = (
-            rows.files.replace_until
-            or kept_rows.fields.get("replace_until")
-            or _rows_above(stores, dataflow, base)
-        )
+        kept_until = rows.files.replace_until or kept_rows.fields.get("replace_until")
+        until = kept_until or _rows_above(stores, dataflow, base)
         entry = draft_entry(
             platform,
             dataflow,

@@ -157,61 +157,70 @@ def write_refusal(
     run: RunContext[SliceT], intent: Intent, load: Load, rows: DataFrame | None, error: Exception
 ) -> TargetError:
     """Return the error for rows that the table will never accept, with what to change."""
-    reload = f"strandline state reset {run.name} --replace --reason TEXT"
     table, mode = run.table, run.dataflow.target.schema_mode
     if isinstance(load, Replace) and isinstance(table, TellsRefusals) and table.refuses_rows_outside(error):
-        columns = columns_of(load.where)
-        return TargetError(
-            f"dataflow {run.name}: table {run.dataflow.table} refuses rows of slice {intent.number}: sql "
-            "or transform moved them out of the window, unit or file that they were read from. "
-            f"{_describe_parts(run)}Correct "
-            f"it, so that the values of {', '.join(columns)} stay within that part. If earlier runs have "
-            "loaded such rows, then run the reset below, which reloads the table",
-            choices=(reload,),
-        )
+        return _refusal_of_moved_rows(run, intent, load)
+    of_slice = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}:"
     if isinstance(error, RowsRefused) and error.code == PARTITION_VALUE:
-        return TargetError(
-            f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: "
-            f"{error.message}",
-            code=PARTITION_VALUE,
-        )
-    refuses = f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: {root_cause(error).rstrip(' .;')}."
+        return TargetError(f"{of_slice} {error.message}", code=PARTITION_VALUE)
+    refuses = f"{of_slice} {root_cause(error).rstrip(' .;')}."
     if _mentions(error, _CONSTRAINT_CODES):
         return TargetError(
             f"{refuses} Another writer set this constraint. Leave out or correct such rows, in sql or at "
             "the source; or drop the constraint (ALTER TABLE … DROP CONSTRAINT)"
         )
     if mode != "merge" and _mentions(error, _TYPE_CODES) and (widened := _widened_columns(table, rows)):
+        in_each = ", in each file of the table," if run.dataflow.target.shared else ""
         return TargetError(
-            f"dataflow {run.name}: table {run.dataflow.table} refuses the rows of slice {intent.number}: "
-            f"{widened}. Another writer has widened the table. Set `schema_mode: merge` below `target`{', in each file of the table,' if run.dataflow.target.shared else ''} to "
-            "load rows of narrower types"
+            f"{of_slice} {widened}. Another writer has widened the table. Set `schema_mode: merge` below "
+            f"`target`{in_each} to load rows of narrower types"
         )
     added = _added_columns(table, rows)
     if mode in ("strict", "rescue") and added and not run.dataflow.target.shared:
-        return TargetError(
-            f"dataflow {run.name}: table {run.dataflow.table}: expected rows with its columns, found "
-            f"{'a new column' if len(added) == 1 else 'new columns'} in the rows of slice {intent.number}: {', '.join(added)}. To add "
-            f"{'it' if len(added) == 1 else 'them'}, set `schema_mode: merge` below `target`; or restore the old definition; or empty the "
-            "table and load it again",
-            code="incompatible_schema",
-            choices=(reload,),
-        )
-    refused = f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED_BY_MODE[mode]}"
-    if run.dataflow.target.shared:
-        merge = (
-            ""
-            if mode == "merge"
-            else "set schema_mode: merge in each file of the table, which accepts new columns; or "
-        )
-        return TargetError(
-            f"{refused}. A reset does not change the columns of a table that also holds rows of other "
-            f"dataflows. To go on, {merge}give the rows the table's columns, with source.schema or sql; "
-            "or use another target.table"
-        )
+        return _refusal_of_new_columns(run, intent, added)
+    return _refusal_of_columns(
+        run, f"{refuses}{_other_columns(table, rows, error)} {_ACCEPTED_BY_MODE[mode]}"
+    )
+
+
+def _reset(run: RunContext[SliceT]) -> str:
+    return f"strandline state reset {run.name} --replace --reason TEXT"
+
+
+def _refusal_of_moved_rows(run: RunContext[SliceT], intent: Intent, load: Replace) -> TargetError:
     return TargetError(
-        f"{refused}. Restore the old definition; or empty the table and load it again",
-        choices=(reload,),
+        f"dataflow {run.name}: table {run.dataflow.table} refuses rows of slice {intent.number}: sql "
+        "or transform moved them out of the window, unit or file that they were read from. "
+        f"{_describe_parts(run)}Correct "
+        f"it, so that the values of {', '.join(columns_of(load.where))} stay within that part. If earlier runs have "
+        "loaded such rows, then run the reset below, which reloads the table",
+        choices=(_reset(run),),
+    )
+
+
+def _refusal_of_new_columns(run: RunContext[SliceT], intent: Intent, added: Sequence[str]) -> TargetError:
+    columns, them = ("a new column", "it") if len(added) == 1 else ("new columns", "them")
+    return TargetError(
+        f"dataflow {run.name}: table {run.dataflow.table}: expected rows with its columns, found "
+        f"{columns} in the rows of slice {intent.number}: {', '.join(added)}. To add "
+        f"{them}, set `schema_mode: merge` below `target`; or restore the old definition; or empty the "
+        "table and load it again",
+        code="incompatible_schema",
+        choices=(_reset(run),),
+    )
+
+
+def _refusal_of_columns(run: RunContext[SliceT], refused: str) -> TargetError:
+    if not run.dataflow.target.shared:
+        return TargetError(
+            f"{refused}. Restore the old definition; or empty the table and load it again",
+            choices=(_reset(run),),
+        )
+    merge = "set schema_mode: merge in each file of the table, which accepts new columns; or "
+    return TargetError(
+        f"{refused}. A reset does not change the columns of a table that also holds rows of other "
+        f"dataflows. To go on, {'' if run.dataflow.target.schema_mode == 'merge' else merge}give the rows the "
+        "table's columns, with source.schema or sql; or use another target.table"
     )
 
 

@@ -11,6 +11,7 @@ from partitions.plan import Plan
 from partitions.request import DUE, Request
 from partitions.sentinels import canonical
 from partitions.window.awaited_windows import AwaitedWindows
+from partitions.window.awaited_words import AwaitedWords
 from partitions.window.calendar_grid import Grid
 from partitions.window.definition import WindowWatermark
 from partitions.window.expired import ExpiredRows, LoadedSpan
@@ -145,7 +146,7 @@ def book_of(
     """Return the ledger of the days at the upstream's clock."""
     now = upstream.makers[0].ledger.now
     waiting = (of or days()).up_to(upstream.reached)
-    awaited = AwaitedWindows.of(upstream, waiting, state, waiting.windows(now), now)
+    awaited = AwaitedWords(AwaitedWindows.of(upstream, waiting, state, waiting.windows(now), now))
     return ledger(
         waiting, state, units, now, dataflow="daily", not_ready=awaited.gaps, outdated=awaited.outdated
     )

@@ -15,6 +15,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import NeedsDecision, PlanError, SourceError, UpstreamNotLoaded
 from partitions.plan import Plan, pluralize
 from partitions.window.awaited_windows import AwaitedWindows
+from partitions.window.awaited_words import AwaitedWords
 from partitions.window.definition import WindowWatermark
 from partitions.window.expired import ExpiredRows
 from partitions.window.ledger import Ledger, ledger
@@ -157,19 +158,18 @@ def _ledger(
     tables = with_changes(waited_for, changes)
     if tables is None:
         return ledger(definition, state, units, now, dataflow=dataflow.name)
-    windows = AwaitedWindows.of(tables, definition, state, definition.windows(now), now)
+    words = AwaitedWords(AwaitedWindows.of(tables, definition, state, definition.windows(now), now))
     unnamed = ledger(
         definition,
         state,
         units,
         now,
         dataflow=dataflow.name,
-        not_ready=windows.gaps,
-        outdated=windows.outdated,
+        not_ready=words.gaps,
+        outdated=words.outdated,
     )
     named_units = [
-        replace(unit, gaps=[windows.with_names(unit.unit, gap) for gap in unit.gaps])
-        for unit in unnamed.units
+        replace(unit, gaps=[words.with_names(unit.unit, gap) for gap in unit.gaps]) for unit in unnamed.units
     ]
     return replace(unnamed, units=named_units)
 

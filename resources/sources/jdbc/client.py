@@ -213,18 +213,9 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
     driver_connection = _first_server(connection, timeout)
     try:
         with driver_connection, driver_connection.cursor() as cursor:
-            if connection.session_variables is not None:
-                cursor.execute(f"SET {connection.session_variables}")
-            cursor.execute("SET time_zone = '+00:00'")
-            if timeout is not None:
-                is_mariadb = "MariaDB" in driver_connection.get_server_info()
-                cursor.execute(
-                    f"SET max_statement_time = {timeout}"
-                    if is_mariadb
-                    else f"SET max_execution_time = {int(timeout * 1000)}"
-                )
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            is_mariadb = "MariaDB" in driver_connection.get_server_info()
+            for statement in _mysql_snapshot(connection, timeout, is_mariadb=is_mariadb):
+                cursor.execute(statement)
 
             def ask(query: str) -> Sequence[tuple[Any, ...]]:
                 cursor.execute(query)
@@ -259,6 +250,21 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
             yield Client(DIALECTS[connection.system], ask, describe, stream)
     except pymysql.Error as error:
         raise _driver_error(error, connection) from None
+
+
+def _mysql_snapshot(connection: JdbcConnection, timeout: float | None, *, is_mariadb: bool) -> Iterator[str]:
+    """Yield the statements that open a session and its read-only snapshot; the timeout is in seconds."""
+    if connection.session_variables is not None:
+        yield f"SET {connection.session_variables}"
+    yield "SET time_zone = '+00:00'"
+    if timeout is not None:
+        yield (
+            f"SET max_statement_time = {timeout}"
+            if is_mariadb
+            else f"SET max_execution_time = {int(timeout * 1000)}"
+        )
+    yield "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+    yield "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
 
 def _postgresql_column(column: Any, type_: ColumnType) -> CursorColumn:

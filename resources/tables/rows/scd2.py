@@ -105,13 +105,7 @@ def scd2_changes(
     if load.goes_back:  # versions that the source has withdrawn are no neighbours of others
         of_key = Window.partitionBy(*[F.col(quoted(key)) for key in load.keys], _WITHDRAWN)
         in_time = _in_time(of_key)
-    # Equal neighbours are one version, unless a delete lies between them.
-    is_first = F.row_number().over(in_time) == 1
-    is_unchanged = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
-    is_unchanged &= ~F.coalesce(F.lag(_DELETES).over(in_time), F.lit(False))
-    is_kept = ~F.col(_DELETES) & ~F.col(_WITHDRAWN) & (is_first | ~is_unchanged)
-    versions = versions.withColumn(_KEPT, is_kept)
-    versions = _set_ends(versions, of_key)
+    versions = _set_ends(versions.withColumn(_KEPT, _begins_a_version(in_time)), of_key)
     change = (
         _change_column() if file is None else F.when(F.col(_TWICE), AMBIGUOUS).otherwise(_change_column())
     )
@@ -125,6 +119,19 @@ def scd2_changes(
             *([F.col(f"{_BEFORE}.file").alias(file)] if file else []),
         )
     )
+
+
+def _begins_a_version(in_time: WindowSpec) -> Column:
+    """Return whether an event begins a version of its own.
+
+    Equal neighbours are one version, unless a delete lies between them.
+    """
+    from pyspark.sql import functions as F
+
+    is_first = F.row_number().over(in_time) == 1
+    is_unchanged = F.col(_FACTS).eqNullSafe(F.lag(_FACTS).over(in_time))
+    is_unchanged &= ~F.coalesce(F.lag(_DELETES).over(in_time), F.lit(False))
+    return ~F.col(_DELETES) & ~F.col(_WITHDRAWN) & (is_first | ~is_unchanged)
 
 
 def _in_time(of_key: WindowSpec) -> WindowSpec:

@@ -16,6 +16,7 @@ from partitions.log_position import LogPosition
 from partitions.plan import Plan
 from partitions.request import DUE, Forced, Request, WorkUnitSelection
 from partitions.window.awaited_windows import AwaitedWindows
+from partitions.window.awaited_words import AwaitedWords
 from partitions.window.definition import WindowWatermark
 from partitions.window.expired import ExpiredRows
 from partitions.window.ledger import ledger
@@ -147,7 +148,7 @@ def test_the_ledger_says_since_which_commit_a_window_is_out_of_date() -> None:
     source, state, current = changes(3, stretch(2.5, version=3)), loaded(), definition()
     tables = UpstreamTables((), UTC, (), source)
     windows = AwaitedWindows.of(tables, current, state, current.windows(NOW), NOW)
-    book = ledger(current, state, UNITS, NOW, dataflow="f", outdated=windows.outdated)
+    book = ledger(current, state, UNITS, NOW, dataflow="f", outdated=AwaitedWords(windows).outdated)
     assert [tuple(gap) for gap in book.units[0].outdated] == [
         (START + 2 * DAY, START + 3 * DAY, f"out of date since version 3 of {TABLE}")
     ]
