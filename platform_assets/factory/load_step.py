@@ -1,4 +1,4 @@
-"""The step of a dataflow in Dagster: what a run loads, and the events that it yields (docs/reference/dagster.md)."""
+"""The step of a dataflow in Dagster: what a run loads, and its events (docs/reference/dagster.md)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from partitions.api.calendar_ranges import split_range
 from partitions.api.query_halving import Query
-from partitions.api.requests import ApiRequest, request_for, requests_above, sample_request
+from partitions.api.requests import request_for, requests_above, sample_request
 from partitions.api.values import kind_of_values
 from partitions.column.predicates import ColumnRange, ranges_of
 from partitions.column.source import SourceObservation
@@ -97,10 +97,8 @@ class ApiRows(RowSource, ReadsAbove, TellsCuts, TellsLacking, ListsRows):
         Raises:
             ConfigurationError, SourceError: as :meth:`pin`.
         """
-        return self._sample.pin(spark, self._requests(extents[:_SAMPLE_REQUESTS]))
-
-    def _requests(self, extents: Sequence[Extent]) -> Iterator[ApiRequest]:
-        return (request_for(self._source, extent, self._zone) for extent in split_disjoint(extents))
+        samples = split_disjoint(extents[:_SAMPLE_REQUESTS])
+        return self._sample.pin(spark, (request_for(self._source, extent, self._zone) for extent in samples))
 
     @override
     def check_schema(self, spark: SparkSession, pinned: str, dataflow: str) -> None:

@@ -237,16 +237,12 @@ class JdbcRows(PinsColumns):
     def failure(self, error: Exception) -> SourceError | None:
         """Return the SourceError for a failed write of a read frame; None if the database is not the cause."""
         failure = source_error(error, self._connection, self._source.label)
-        if failure is not None and is_undecodable(failure) and not self._source.placeholders:
-            return self._undecodable() or failure
-        return failure
-
-    def _undecodable(self) -> SourceError | None:
-        """Return the error for the first text that PostgreSQL cannot send; None if there is none."""
-        with suppress(SourceError), self._connect() as database:
+        if failure is None or not is_undecodable(failure) or self._source.placeholders:
+            return failure
+        text = None
+        with suppress(SourceError), self._connect() as database:  # the first text that PostgreSQL cannot send
             text = find_undecodable(database, self._questions, self._readable_types(), self._keys)
-            return None if text is None else undecodable_text(*text, self._connection, self._source.label)
-        return None
+        return failure if text is None else undecodable_text(*text, self._connection, self._source.label)
 
     @override
     def _columns(self, spark: SparkSession) -> StructType:
