@@ -83,7 +83,7 @@ def engine_of_project(project: Project) -> SparkEngine:
 
     Invalid places are left out, and so are the credentials of connections that only code passes.
     """
-    return build_platform(with_stand_ins(project)).loading(project.dataflows.values()).engine_of_loads()
+    return build_platform(with_stand_ins(project)).loading(project.dataflows.values()).engines.of_loads()
 
 
 def packages(folder: str | Path) -> list[str]:

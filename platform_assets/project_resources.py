@@ -78,7 +78,7 @@ class SparkResource(ProjectResource):
             ConfigurationError: there is no such project, or the Spark that runs already lacks a jar or a setting.
             SparkUnavailable: Spark does not start.
         """
-        return self._opened().engine_of(()).session()
+        return self._opened().engines.of(()).session()
 
 
 class WatermarkResource(ProjectResource):

@@ -173,7 +173,7 @@ class Demo:
         All start while the first files are written.
         """
         flows = load_project(self.project).dataflows.values()
-        engine = self.platform.engine_of(flows)
+        engine = self.platform.engines.of(flows)
         with ExitStack() as running, ThreadPoolExecutor(2) as starter:
             starter.submit(prepare)
             server = connect_server(

@@ -338,7 +338,7 @@ class Loop:
     def _keep_engine(self) -> None:
         project = load_project(self.commands.folder, environment=dict(self.commands.secrets))
         platform = build_platform(project)
-        engine = platform.engine_of(project.dataflows.values())
+        engine = platform.engines.of(project.dataflows.values())
         self._engine = ConnectServer(engine, self.commands.folder / "connect.log", self.port)
         try:
             while not self._unused.wait(0.2):

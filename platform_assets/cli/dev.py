@@ -257,7 +257,7 @@ class DevProcesses:
 
 def _engine(platform: Platform, context: Context) -> Any:
     """Return one engine for all dataflows, with the jars and credentials of all places."""
-    return platform.engine_of(context.project.dataflows.values())
+    return platform.engines.of(context.project.dataflows.values())
 
 
 def _print_project(project: Project, home: Path) -> None:

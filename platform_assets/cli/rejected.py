@@ -64,7 +64,9 @@ def _show(context: Context, name: str, limit: int) -> None:
     if rejected.rows and limit:
         place = platform.lake.child(rejected.table)
         table = platform.side_tables(flow)["rejected"]
-        rows = read_first_rows(table, lambda: platform.reader_of(place).session(), limit, rejected.table).rows
+        rows = read_first_rows(
+            table, lambda: platform.engines.reading(place).session(), limit, rejected.table
+        ).rows
     context.emit({**rejected.as_json(), "examples": list(rows)}, lambda: _print(rejected, rows))
 
 

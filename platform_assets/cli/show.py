@@ -35,7 +35,7 @@ def command(context: Context, table: str, where: str | None, limit: int) -> None
         raise _no_table(context.project, table, name)
     rows = read_first_rows(
         find_table(place),
-        lambda: platform.reader_of(place).session(),
+        lambda: platform.engines.reading(place).session(),
         limit,
         name,
         rows=own_rows,

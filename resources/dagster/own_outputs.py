@@ -72,7 +72,7 @@ class OwnOutput:
             find_partitions=self._partitions,
             zone=zone,
             staging=staging,
-            session=lambda: self.platform.engine_of_format(table.table_format).session(),
+            session=lambda: self.platform.engines.of_format(table.table_format).session(),
         ) as rows:
             commit = table.replace(rows)
         self._pin(commit.version)

@@ -122,7 +122,7 @@ class TableInput:
         return find_table(self.platform.lake.child(self.maker.table))
 
     def _session(self) -> SparkSession:
-        return self.platform.reader_of(self.platform.lake.child(self.maker.table)).session()
+        return self.platform.engines.reading(self.platform.lake.child(self.maker.table)).session()
 
     def _no_rows(self, frame: ArrowFrame | None) -> Any:
         """Return a frame without columns: an asset that reads its own partition before has none at first."""

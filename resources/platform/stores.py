@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, partial
-from itertools import chain
 from pathlib import Path
 from typing import Self
 
 from partitions.dataflow import Dataflow
-from partitions.errors import ConfigurationError, SourceError
+from partitions.errors import ConfigurationError
 from partitions.lineage import Lineage
-from partitions.readings import dataflows_by_source
 from partitions.rules.definition import referenced_tables
 from partitions.table_names import REJECTED, TOMBSTONES, bad_records_table, side_tables
 from resources.connections.places import Place
@@ -25,7 +22,7 @@ from resources.loop.inputs import InputTables
 from resources.loop.missing_source import explain_missing_source
 from resources.loop.own_state import OwnState, address_of
 from resources.open_lineage.sender import EventSender
-from resources.sources.files.formats.registry import packages_of
+from resources.platform.engines import Engines
 from resources.sources.files.source import FileSource
 from resources.sources.registry import Source, open_source
 from resources.spark.engine import SparkEngine
@@ -33,7 +30,7 @@ from resources.staging import Staging
 from resources.tables.contract.commits import Writer
 from resources.tables.contract.sharing import share_of
 from resources.tables.contract.table import Table
-from resources.tables.registry import DEFAULT_FORMAT, PACKAGES, find_format, find_table, open_table
+from resources.tables.registry import DEFAULT_FORMAT, find_format, find_table, open_table
 from resources.watermarks.blobs import open_blobs
 from resources.watermarks.compaction import RetentionPolicy
 from resources.watermarks.log import WatermarkLog
@@ -208,88 +205,11 @@ class Stores:
         names = referenced_tables(dataflow.rules)
         return InputTables({name: find_table(self.lake.child(name)) for name in names}, "rules")
 
+    @cached_property
+    def engines(self) -> Engines:
+        """The engines whose sessions reach the places of the project."""
+        return Engines(self.spark, self.lake, self.source_of, self.loads, self.table_format)
+
     def engine(self, dataflow: Dataflow) -> SparkEngine:
         """Return an engine whose sessions reach the dataflow's source and table."""
-        return self.engine_of([dataflow])
-
-    def engine_of(self, dataflows: Iterable[Dataflow]) -> SparkEngine:
-        """Return an engine whose sessions reach the lake and the sources of these dataflows.
-
-        Its Spark has the jars of all dataflows that this process loads.
-        """
-        read_or_loaded = list(dataflows)
-        readers = chain.from_iterable(map(self._packages_of, read_or_loaded))
-        read = chain.from_iterable(map(self.read_by, read_or_loaded))
-        engine = self.spark.with_places((self.lake, *read), readers).sharing(self._jars)
-        return engine.isolated() if any(map(_runs_functions, read_or_loaded)) else engine
-
-    def read_by(self, dataflow: Dataflow) -> list[SourceConnection]:
-        """Return the places of a dataflow's sources, in their order."""
-        return [self.source_of(reading) for reading in dataflows_by_source(dataflow)]
-
-    def reader_of(self, place: Place) -> SparkEngine:
-        """Return an engine whose sessions read a table of the lake."""
-        return self.spark.with_places([self.lake], _packages_at(place)).sharing(self._jars)
-
-    def engine_of_format(self, table_format: str) -> SparkEngine:
-        """Return an engine whose sessions write tables of a format into the lake."""
-        return self.spark.with_places([self.lake], PACKAGES.get(table_format, ())).sharing(self._jars)
-
-    def _packages_of(self, dataflow: Dataflow) -> tuple[str, ...]:
-        """Return the packages that Spark needs for the dataflow's files, its table, and its input tables."""
-        read = [
-            self.lake.child(table)
-            for table in (*dataflow.inputs.values(), *referenced_tables(dataflow.rules))
-        ]
-        for reading in dataflows_by_source(dataflow):
-            if reading.source.lake_table is not None:
-                place = self.source_of(reading)
-                read += [place] if isinstance(place, Place) else []
-        return (*_packages_by_definition(dataflow), *chain.from_iterable(map(_packages_at, read)))
-
-    def engine_of_loads(self) -> SparkEngine:
-        """Return an engine whose sessions reach the lake and the sources of what this process loads.
-
-        An unknown source, for example because of an unset variable, is left out.
-        """
-        places: list[SourceConnection] = []
-        for dataflow in self.loads:
-            with suppress(ConfigurationError):
-                places += self.read_by(dataflow)
-        return self.spark.with_places((self.lake, *places)).sharing(self._jars)
-
-    @cached_property
-    def _jars(self) -> tuple[str, ...]:
-        """Return the jars of the dataflows that this process loads.
-
-        An unknown source, for example because of an unset variable, needs none: its run fails.
-        """
-        # Assets of the user's own are stored in the default format.
-        jars: dict[str, None] = dict.fromkeys(PACKAGES.get(self.table_format, ()))
-        for dataflow in self.loads:
-            jars |= dict.fromkeys(_packages_by_definition(dataflow))
-            with suppress(ConfigurationError):
-                engine = self.spark.with_places(self.read_by(dataflow), self._packages_of(dataflow))
-                jars |= dict.fromkeys(engine.packages)
-        return tuple(jars)
-
-
-def _runs_functions(dataflow: Dataflow) -> bool:
-    """Return whether a user's functions run in Spark, or may."""
-    return dataflow.transform is not None or dataflow.streams_with_spark
-
-
-def _packages_by_definition(dataflow: Dataflow) -> tuple[str, ...]:
-    """Return the packages that Spark needs for the dataflow's files and for its table."""
-    readers = chain.from_iterable(map(packages_of, dataflows_by_source(dataflow)))
-    return (*readers, *PACKAGES.get(dataflow.target.format, ()))
-
-
-def _packages_at(place: Place) -> tuple[str, ...]:
-    """Return the packages that Spark needs to read the table at a place; none if the store fails.
-
-    Reading the table later raises the error.
-    """
-    with suppress(SourceError):
-        return PACKAGES.get(find_format(place) or "", ())
-    return ()
+        return self.engines.of([dataflow])

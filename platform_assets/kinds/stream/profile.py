@@ -27,7 +27,7 @@ from platform_assets.kinds.profile import (
     fingerprint_of_plan,
     ledger_of_one_range,
 )
-from platform_assets.kinds.stream.status import stream_status, waiting_line
+from platform_assets.kinds.stream.status import TellsStreamStatus
 from platform_assets.kinds.stream.words import short_watermark, state_in_words, watermark_in_words
 from resources.kinds.stream.explaining import explain_split
 from resources.loop.guards.definition import check_definition
@@ -40,7 +40,7 @@ from resources.watermarks.log import WatermarkLog
 _MAX_SPLITS, _SLOWEST, _LINES = 1000, 100, 20
 
 
-class StreamProfile(KindProfile):
+class StreamProfile(KindProfile, TellsStreamStatus):
     """The profile of stream watermarks."""
 
     slices_noun = "epoch"
@@ -62,16 +62,6 @@ class StreamProfile(KindProfile):
         """Return how many rows were late and how many were quarantined."""
         state = StreamState.of(entry.state())
         return state.late, state.quarantined
-
-    def stream_status(
-        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry, now: datetime
-    ) -> dict[str, Any]:
-        """Return the lags by event time, and the waiting rows. Opens no source."""
-        return stream_status(log, dataflow, entry, now)
-
-    def waiting_line(self, status: Mapping[str, Any]) -> str | None:
-        """Return what the waiting rows wait for, and since when; None if no row waits."""
-        return waiting_line(status)
 
     def state_document(
         self, platform: Platform, dataflow: Dataflow, entry: Entry, *, full: bool
@@ -203,7 +193,7 @@ class StreamProfile(KindProfile):
         self, log: WatermarkLog, dataflow: Dataflow, entry: Entry | None, now: datetime
     ) -> Sequence[Reason]:
         """Return what the buffered rows wait for."""
-        status = stream_status(log, dataflow, entry, now) if entry else None
+        status = self.stream_status(log, dataflow, entry, now) if entry else None
         rows = status and status["waiting_rows"]
         if not rows or not rows["rows"]:
             return ()

@@ -17,54 +17,59 @@ from partitions.plan import pluralize
 from partitions.stream.event_time import EventTime
 from partitions.stream.state import StreamState
 from partitions.stream.waiting_rows import WaitingRows, waiting_rows
+from platform_assets.kinds.profile import HasStreamStatus
 from resources.watermarks.entry import Entry
 from resources.watermarks.log import WatermarkLog
 
 _NAMED = 50
 
 
-def stream_status(log: WatermarkLog, dataflow: Dataflow, entry: Entry, now: datetime) -> dict[str, Any]:
-    """Return the lags and the waiting rows, as public JSON (docs/reference/cli.md). Opens no source.
+class TellsStreamStatus(HasStreamStatus):
+    """Tells how far a stream is behind, and what its rows wait for."""
 
-    Args:
-        log: the log, for the time of the oldest epoch whose rows wait.
-        dataflow: the definition.
-        entry: its newest entry.
-        now: the clock, aware.
-    """
-    state = StreamState.of(entry.state())
-    document: dict[str, Any] = {
-        "global_watermark": _time(state.value),
-        "newest_event": _time(state.newest_event),
-        "watermark_lag_seconds": lag_seconds(state.value, now),
-        "event_lag_seconds": lag_seconds(state.newest_event, now),
-        "spread": _spread(state),
-    }
-    if dataflow.streams_with_spark:  # the rows that wait are in the state of Spark's operators
-        return {**document, "splits": None, "waiting_rows": None}
-    idle_after = dataflow.stream.idle_after
-    splits = {
-        "known": len(state.splits),
-        "awaited": sum(split.watermark is None for split in state.splits.values())
-        + len(set(dataflow.stream.splits) - set(state.splits)),
-        "idle": sum(split.idle >= idle_after for split in state.splits.values()),
-    }
-    return {**document, "splits": splits, "waiting_rows": _waiting_rows(log, dataflow, state)}
+    def stream_status(
+        self, log: WatermarkLog, dataflow: Dataflow, entry: Entry, now: datetime
+    ) -> dict[str, Any]:
+        """Return the lags and the waiting rows, as public JSON (docs/reference/cli.md). Opens no source.
+
+        Args:
+            log: the log, for the time of the oldest epoch whose rows wait.
+            dataflow: the definition.
+            entry: its newest entry.
+            now: the clock, aware.
+        """
+        state = StreamState.of(entry.state())
+        document: dict[str, Any] = {
+            "global_watermark": _time(state.value),
+            "newest_event": _time(state.newest_event),
+            "watermark_lag_seconds": lag_seconds(state.value, now),
+            "event_lag_seconds": lag_seconds(state.newest_event, now),
+            "spread": _spread(state),
+        }
+        if dataflow.streams_with_spark:  # the rows that wait are in the state of Spark's operators
+            return {**document, "splits": None, "waiting_rows": None}
+        idle_after = dataflow.stream.idle_after
+        splits = {
+            "known": len(state.splits),
+            "awaited": sum(split.watermark is None for split in state.splits.values())
+            + len(set(dataflow.stream.splits) - set(state.splits)),
+            "idle": sum(split.idle >= idle_after for split in state.splits.values()),
+        }
+        return {**document, "splits": splits, "waiting_rows": _waiting_rows(log, dataflow, state)}
+
+    def waiting_line(self, status: Mapping[str, Any]) -> str | None:
+        """Return what the waiting rows wait for, and since when; None if no row waits."""
+        rows = status["waiting_rows"]
+        if not rows or not rows["rows"]:
+            return None
+        waits = "waits" if rows["rows"] == 1 else "wait"
+        since = f" since {time_text(rows['since'])} (entry {rows['epoch']})" if rows["since"] else ""
+        return f"{pluralize(rows['rows'], 'row')} {waits}{since} for {rows['why']}"
 
 
 def lag_seconds(at: EventTime | None, now: datetime) -> float | None:
     """Return how far an event time lies behind the clock; None if undefined, or no time."""
     return round((now - at).total_seconds(), 3) if isinstance(at, datetime) else None
-
-
-def waiting_line(status: Mapping[str, Any]) -> str | None:
-    """Return what the waiting rows wait for, and since when; None if no row waits."""
-    rows = status["waiting_rows"]
-    if not rows or not rows["rows"]:
-        return None
-    waits = "waits" if rows["rows"] == 1 else "wait"
-    since = f" since {time_text(rows['since'])} (entry {rows['epoch']})" if rows["since"] else ""
-    return f"{pluralize(rows['rows'], 'row')} {waits}{since} for {rows['why']}"
 
 
 def _waiting_rows(log: WatermarkLog, dataflow: Dataflow, state: StreamState) -> dict[str, Any]:

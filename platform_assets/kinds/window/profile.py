@@ -14,7 +14,6 @@ from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.ledger_bounds import LedgerBounds
 from partitions.plan import pluralize
-from partitions.request import Forced
 from partitions.sentinels import Watermark
 from partitions.why_answer import Reason, WhyAnswer
 from partitions.window.simulate import simulate
@@ -22,7 +21,6 @@ from partitions.window.state import WindowState
 from partitions.window.wake_rule import select_waking_work
 from platform_assets.kinds.dead_servers import UnreachableServers
 from platform_assets.kinds.profile import (
-    CanForce,
     CanSimulate,
     KindProfile,
     LedgerPage,
@@ -32,6 +30,7 @@ from platform_assets.kinds.profile import (
     TellsReachOfEntry,
     TellsUnloaded,
 )
+from platform_assets.kinds.window.forcing import ForcesWindows
 from platform_assets.kinds.window.ledger import unit_ledger_page
 from platform_assets.kinds.window.words import reach_in_words, reach_of, unloaded_spans, windows_before
 from resources.kinds.window.explaining import explain_windows
@@ -44,7 +43,9 @@ from resources.watermarks.log import WatermarkLog
 from resources.watermarks.observations import observations
 
 
-class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsReachOfEntry, TellsUnloaded):
+class WindowProfile(
+    KindProfile, ForcesWindows, CanSimulate, LoadsAheadOfTime, TellsReachOfEntry, TellsUnloaded
+):
     """The profile of window watermarks."""
 
     slices_noun = "work unit"
@@ -186,14 +187,6 @@ class WindowProfile(KindProfile, CanForce, CanSimulate, LoadsAheadOfTime, TellsR
     def ledger_page(self, dataflow: Dataflow, document: Mapping[str, Any]) -> LedgerPage:
         """Return how far all units are complete, and a row for each unit."""
         return unit_ledger_page(dataflow, document)
-
-    def forced_request(
-        self, platform: Platform, dataflow: Dataflow, force: str, unit: str | None, now: datetime
-    ) -> Forced:
-        """Return the request for every window that intersects a range, of one unit or of all."""
-        from platform_assets.kinds.window.forcing import forced_request
-
-        return forced_request(platform, dataflow, force, unit, now)
 
     def simulate(self, log: WatermarkLog, dataflow: Dataflow, graces: Sequence[int]) -> dict[str, Any]:
         """Return what each grace would have caught of late changes, and would have read again."""

@@ -96,7 +96,7 @@ class SourceLog:
             snapshot = self._rest_of_snapshot(state)
             logged = self.commits.since(ReadPosition.of(state.position), table=state.position.table)
         self._check_same_table(state.position, logged, in_first_read=state.snapshot is not None)
-        newest = self._newest_of(logged) or state.position
+        newest = _newest_of(self.commits, logged) or state.position
         return LogTail(newest, None, self._commits_of(logged), snapshot)
 
     def _first_tail(self) -> LogTail:
@@ -113,7 +113,7 @@ class SourceLog:
             return LogTail(position, position)
         logged = self.commits.since(None)
         commits = self._commits_of(logged)
-        newest = self._newest_of(logged)
+        newest = _newest_of(self.commits, logged)
         if start == "earliest":
             return self._from_first(newest, commits)
         before = [number for number, commit in enumerate(commits) if _is_at_or_before(commit, start)]
@@ -166,11 +166,13 @@ class SourceLog:
 
         if slice_ is None or slice_.reads_nothing:
             rows = self.rows.no_rows(spark, pinned)
-            return self._with_changes(rows.withColumn(VERSION, F.lit(0).cast("long")), pinned, {}, {})
+            return _with_changes(
+                self.dataflow, rows.withColumn(VERSION, F.lit(0).cast("long")), pinned, {}, {}
+            )
         part = slice_.input
         with self._explaining(_read_before(part), in_first_read=isinstance(part, SnapshotRange)):
             rows, times = self._rows_of(spark, part)
-        rows = self._with_changes(rows, pinned, times, slice_.numbers)
+        rows = _with_changes(self.dataflow, rows, pinned, times, slice_.numbers)
         if not isinstance(part, CommitRange) or not self._checks_keys(part, rows.columns):
             return rows
         rows = read_once(rows)
@@ -224,56 +226,16 @@ class SourceLog:
             commit.version: commit.time for commit in commits if commit.files
         }
 
-    def _with_changes(
-        self,
-        rows: DataFrame,
-        pinned: str,
-        times: Mapping[int, datetime | None],
-        numbers: Mapping[int, int],
-    ) -> DataFrame:
-        """Return the pinned columns, and those of changes if the load needs them."""
-        from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
-
-        fields = list(pinned_struct(pinned).fields)
-        if not carries_changes(self.dataflow):
-            return strict(rows, StructType(fields))
-        types = (StringType(), LongType(), TimestampType())
-        changes = [StructField(name, type_) for name, type_ in zip(CHANGE_COLUMNS, types, strict=True)]
-        names = [*rows.columns, *CHANGE_COLUMNS]
-        return strict(with_change_columns(rows, times, numbers), StructType([*fields, *changes]), names)
-
     def _logged(self, part: CommitRange) -> tuple[LoggedCommit, ...]:
         """Return the commits of a slice, as the log has them; those that are passed over have no files.
 
         The log is read once for a slice.
         """
         if part not in self._logged_ranges:
-            logged = self._read_log(part)
+            logged = _read_log(self.commits, self.label, part)
             self._logged_ranges.clear()
             self._logged_ranges[part] = logged
         return self._logged_ranges[part]
-
-    def _read_log(self, part: CommitRange) -> tuple[LoggedCommit, ...]:
-        """Read the commits of a slice from the log.
-
-        Raises:
-            NeedsDecision: code ``versions_gone``: they are not as they were planned.
-        """
-        since = None if part.since is None else ReadPosition.of(part.since)
-        logged = self.commits.since(since, ReadPosition.of(part.read_until), table=part.last.table).commits
-        by_position = {commit.read_position: commit for commit in logged}
-        with_rows = [commit for commit in part.all_commits if commit.files]
-        for commit in with_rows:
-            now = by_position.get(ReadPosition.of(commit.position))
-            if now is None or (now.files, now.bytes) != (commit.files, commit.bytes):
-                raise NeedsDecision(
-                    f"expected {commit.position.words} of table {self.label} as it was planned, found another one in its log",
-                    code="versions_gone",
-                )
-        read = {ReadPosition.of(commit.position) for commit in with_rows}
-        return tuple(
-            commit if commit.read_position in read else commit._replace(files=0) for commit in logged
-        )
 
     def check_files(self, part: SnapshotRange | CommitRange) -> None:
         """Check that the files of a slice's commits still exist. Starts no Spark.
@@ -334,9 +296,6 @@ class SourceLog:
     def _newest_position(self) -> LogPosition:
         return self.position_at(*self.commits.newest())
 
-    def _newest_of(self, logged: LoggedCommits) -> LogPosition | None:
-        return self.position_at(logged.table, logged.commits[-1].read_position) if logged.commits else None
-
     def position_at(self, table: str, position: ReadPosition) -> LogPosition:
         """Return a position of the table as the state has it."""
         return log_position(self.commits, table, position)
@@ -393,3 +352,48 @@ def _is_at_or_before(commit: Commit, start: int | FromTime) -> bool:
     if isinstance(start, FromTime):
         return commit.time is not None and commit.time <= start.time
     return commit.position.version <= start
+
+
+def _with_changes(
+    dataflow: Dataflow,
+    rows: DataFrame,
+    pinned: str,
+    times: Mapping[int, datetime | None],
+    numbers: Mapping[int, int],
+) -> DataFrame:
+    """Return the pinned columns, and those of changes if the load needs them."""
+    from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+    fields = list(pinned_struct(pinned).fields)
+    if not carries_changes(dataflow):
+        return strict(rows, StructType(fields))
+    types = (StringType(), LongType(), TimestampType())
+    changes = [StructField(name, type_) for name, type_ in zip(CHANGE_COLUMNS, types, strict=True)]
+    names = [*rows.columns, *CHANGE_COLUMNS]
+    return strict(with_change_columns(rows, times, numbers), StructType([*fields, *changes]), names)
+
+
+def _read_log(commits: TableCommits, label: str, part: CommitRange) -> tuple[LoggedCommit, ...]:
+    """Read the commits of a slice from the log.
+
+    Raises:
+        NeedsDecision: code ``versions_gone``: they are not as they were planned.
+    """
+    since = None if part.since is None else ReadPosition.of(part.since)
+    logged = commits.since(since, ReadPosition.of(part.read_until), table=part.last.table).commits
+    by_position = {commit.read_position: commit for commit in logged}
+    with_rows = [commit for commit in part.all_commits if commit.files]
+    for commit in with_rows:
+        now = by_position.get(ReadPosition.of(commit.position))
+        if now is None or (now.files, now.bytes) != (commit.files, commit.bytes):
+            raise NeedsDecision(
+                f"expected {commit.position.words} of table {label} as it was planned, found another one in its log",
+                code="versions_gone",
+            )
+    read = {ReadPosition.of(commit.position) for commit in with_rows}
+    return tuple(commit if commit.read_position in read else commit._replace(files=0) for commit in logged)
+
+
+def _newest_of(commits: TableCommits, logged: LoggedCommits) -> LogPosition | None:
+    newest = logged.commits[-1].read_position if logged.commits else None
+    return None if newest is None else log_position(commits, logged.table, newest)

@@ -28,7 +28,7 @@ def open_spark_stream(
 ) -> Kind[BatchSlice]:
     """Return the kind; its folders lie in the lake, below ``_streams``."""
     folders = stores.lake.child(f"{STREAMS}/{dataflow.table}/{dataflow.name}")
-    roots = [place for place in stores.read_by(dataflow) if isinstance(place, Place)]
+    roots = [place for place in stores.engines.read_by(dataflow) if isinstance(place, Place)]
     inputs = Inputs.of(dataflow, roots, staging or stores.staging(dataflow), stores.folder)
     for source in inputs.files.values():
         source.explain_missing = partial(explain_missing_source, stores.log, dataflow)

@@ -95,7 +95,9 @@ class _Explanation:
     def answer(self) -> WhyAnswer:
         """Return the answer: what is loaded by which entry, and what is not, with the reasons."""
         if self.dataflow.window.time_entry is None:
-            return self._answer_of({(None, unit) for unit in self.chosen.units}, self._loaded_units())
+            units = self.chosen.units
+            loaded: set[Key] = {(None, unit) for unit in units if unit in self.state.units}
+            return self._answer_of({(None, unit) for unit in units}, loaded)
         touched = self._touched()
         if not touched:
             return self._outside()
@@ -103,9 +105,6 @@ class _Explanation:
             (self.windows.starts[index], unit) for index in touched for unit in self.chosen.units
         }
         return self._answer_of(keys, keys - self._missing(touched))
-
-    def _loaded_units(self) -> set[Key]:
-        return {(None, unit) for unit in self.chosen.units if unit in self.state.units}
 
     def _touched(self) -> range:
         """Return the indexes of the windows that are asked about."""
@@ -322,13 +321,16 @@ class _Explanation:
 
     def _label(self, keys: Sequence[Key]) -> str:
         works = [
-            WorkUnit(start, None if start is None else self._end(start), unit, start, "new")
+            WorkUnit(
+                start,
+                None if start is None else self.windows[self.windows.index[start]].end,
+                unit,
+                start,
+                "new",
+            )
             for start, unit in keys
         ]
         return describe_works(works, self.dataflow.zone)
-
-    def _end(self, start: int) -> int:
-        return self.windows[self.windows.index[start]].end
 
     def _at(self, instant: int) -> str:
         return as_datetime(instant, self.dataflow.zone).isoformat()

@@ -139,7 +139,7 @@ class DeltaLog:
                 self.place.url, version=version, storage_options=self.place.storage_options or None
             )
         except (DeltaError, OSError) as error:
-            raise self._error("read", error) from None
+            raise _log_error(self.place, "read", error) from None
 
     def files(self, version: int | None = None) -> set[str]:
         """Return the names of the data files of a version (None: the newest).
@@ -165,7 +165,7 @@ class DeltaLog:
                 meta["path"] for page in pages for meta in page if not meta["path"].startswith("_delta_log/")
             }
         except (BaseError, OSError) as error:
-            raise self._error("list the files outside", error) from None
+            raise _log_error(self.place, "list the files outside", error) from None
 
     def delete_before(self, version: int) -> int:
         """Delete the files of the log that only versions before a version need; return their number.
@@ -186,7 +186,7 @@ class DeltaLog:
             for name in names:
                 self.place.store.delete(f"_delta_log/{name}")
         except (BaseError, OSError) as error:
-            raise self._error("delete old versions of", error) from None
+            raise _log_error(self.place, "delete old versions of", error) from None
         return len(names)
 
     def _names(self, since: int | None = None) -> Iterator[str]:
@@ -209,7 +209,7 @@ class DeltaLog:
             for page in self.place.store.list("_delta_log", offset=offset, chunk_size=1000):
                 yield from (meta["path"].rpartition("/")[2] for meta in page)
         except (BaseError, OSError) as error:
-            raise self._error("list", error) from None
+            raise _log_error(self.place, "list", error) from None
 
     def read(self, version: int) -> DeltaCommit:
         """Return the commit of a version.
@@ -248,7 +248,7 @@ class DeltaLog:
         try:
             return self._open(path)
         except (BaseError, OSError) as error:
-            raise self._error(f"read checkpoint {path} of", error) from None
+            raise _log_error(self.place, f"read checkpoint {path} of", error) from None
 
     def _open(self, path: str) -> BinaryIO:
         """Open a file below the log's folder; of a local table without a store, which a missing folder lacks."""
@@ -279,12 +279,7 @@ class DeltaLog:
         ):
             return None
         except (BaseError, OSError) as error:
-            raise self._error("read the last checkpoint's note of", error) from None
-
-    def has(self, *names: str) -> bool:
-        """Return whether the log of a local table has all of these files, without a listing."""
-        folder = self.place.local
-        return folder is not None and all((folder / "_delta_log" / name).exists() for name in names)
+            raise _log_error(self.place, "read the last checkpoint's note of", error) from None
 
     def names(self, since: int | None = None) -> list[str]:
         """Return the names of the log's files; files of versions up to ``since`` may be left out.
@@ -306,15 +301,16 @@ class DeltaLog:
         try:
             return bytes(self.place.store.get(f"_delta_log/{commit_name(version)}").bytes())
         except (BaseError, OSError) as error:
-            raise self._error(f"read version {version} of", error) from None
+            raise _log_error(self.place, f"read version {version} of", error) from None
 
-    def _error(self, verb: str, error: Exception) -> TargetError:
-        message = f"{type(error).__name__}: {shorten_to_line(_COLOUR.sub('', str(error)))}"
-        if self.place.local is None and _STORE_ERRORS.search(str(error)):
-            message = str(store_failure(self.place, error))
-        elif isinstance(error, OSError):
-            message += ". Check the table's path, owner and mode"
-        return TargetError(f"table {self.place}: cannot {verb} its Delta log: {message}")
+
+def _log_error(place: Place, verb: str, error: Exception) -> TargetError:
+    message = f"{type(error).__name__}: {shorten_to_line(_COLOUR.sub('', str(error)))}"
+    if place.local is None and _STORE_ERRORS.search(str(error)):
+        message = str(store_failure(place, error))
+    elif isinstance(error, OSError):
+        message += ". Check the table's path, owner and mode"
+    return TargetError(f"table {place}: cannot {verb} its Delta log: {message}")
 
 
 def commit_name(version: int) -> str:

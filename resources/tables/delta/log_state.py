@@ -124,6 +124,12 @@ def _commits(
         yield from pool.map(read, versions)
 
 
+def _has_locally(log: DeltaLog, names: Sequence[str]) -> bool:
+    """Return whether the log of a local table has all of these files, without a listing."""
+    folder = log.place.local
+    return folder is not None and all((folder / "_delta_log" / name).exists() for name in names)
+
+
 def _checkpoint_before(log: DeltaLog, version: int) -> LogCheckpoint:
     """Return a checkpoint up to a version such that the log has all commits between the two.
 
@@ -136,8 +142,10 @@ def _checkpoint_before(log: DeltaLog, version: int) -> LogCheckpoint:
     noted = log.last_checkpoint()
     if noted is not None and noted.version > version:
         noted = None
-    if noted is not None and log.has(*noted.names, *map(commit_name, range(noted.version + 1, version + 1))):
-        return noted
+    if noted is not None:
+        commits = map(commit_name, range(noted.version + 1, version + 1))
+        if _has_locally(log, [*noted.names, *commits]):
+            return noted
     for since in (None,) if noted is None else (noted.version - 1, None):  # the note may be wrong
         names = log.names(since)
         checkpoint = _newest_checkpoint(names, version)

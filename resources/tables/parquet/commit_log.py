@@ -33,7 +33,7 @@ from resources.tables.data_files.existing import check_same_files, missing_files
 from resources.tables.parquet.changed_values import described_files
 from resources.tables.parquet.columns import spark_schema
 from resources.tables.parquet.commit_list import CommitList, TableSnapshot
-from resources.tables.parquet.contents import ParquetContents
+from resources.tables.parquet.contents import ParquetContents, read_paths
 from resources.tables.rows.net_rows import SIGN, net_rows
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class ParquetCommits(TableCommits):
         """Return exactly the rows that some files hold in a version."""
         snapshot = self._snapshot(position.version)
         check_same_files(self.contents.log.place, snapshot.files, files)
-        return self.contents.read_paths(spark, snapshot, files, snapshot.columns_json)
+        return read_paths(self.contents, spark, snapshot, files, snapshot.columns_json)
 
     def _changes(
         self, spark: SparkSession, commits: Sequence[LoggedCommit], *, inserts_only: bool
@@ -171,7 +171,7 @@ class ParquetCommits(TableCommits):
         sides: dict[bool, list[DataFrame]] = {True: [], False: []}
         for version, sign, paths in self._reads(commits, inserts_only=inserts_only):
             listed = self._snapshot_with(version, paths)
-            rows = self.contents.read_paths(spark, listed, paths, columns)
+            rows = read_paths(self.contents, spark, listed, paths, columns)
             tags = {VERSION: F.lit(version).cast("long"), SIGN: F.lit(sign)}
             sides[version in rewriting].append(rows.withColumns(tags))
         changed, appended = (_union(sides[is_changed]) for is_changed in (True, False))

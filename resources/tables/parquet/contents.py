@@ -156,28 +156,7 @@ class ParquetContents(TableContents):
             for path, file in snapshot.files.items()
             if match_statistics(rows, extents_of(file, types)) is not FileMatch.NONE
         ]
-        return self.read_paths(spark, snapshot, paths, snapshot.columns_json)
-
-    def read_paths(
-        self, spark: SparkSession, snapshot: TableSnapshot, paths: Collection[str], columns_json: str
-    ) -> DataFrame:
-        """Return all rows of some files of a version, with the given columns."""
-        schema, chosen_paths = spark_schema(columns_json), set(paths)
-        by_folder: dict[str, list[str]] = {}
-        for listed_path, (folder, path) in self.locate_files(snapshot).items():
-            if listed_path in chosen_paths:
-                by_folder.setdefault(folder, []).append(path)
-        reads = [
-            files_reader(spark, schema)
-            .option("basePath", base.spark_url)
-            .parquet(*(base.child(path).spark_url for path in paths))
-            for base, paths in (
-                (self.placement.place_of(folder), paths) for folder, paths in by_folder.items()
-            )
-        ]
-        if not reads:
-            return spark.createDataFrame([], schema)
-        return reduce(lambda above, below: above.unionByName(below), reads).select(*map(quoted, schema.names))
+        return read_paths(self, spark, snapshot, paths, snapshot.columns_json)
 
     def snapshot(self, version: Version) -> TableSnapshot:
         """Return the table after a version; raise SourceError if a list is missing."""
@@ -224,3 +203,29 @@ class ParquetContents(TableContents):
                         f"table {self.log.place}: {error.message}. A commit names this file. Restore it, or reload the table: `state reset --replace`"
                     ) from error
         raise AssertionError
+
+
+def read_paths(
+    contents: ParquetContents,
+    spark: SparkSession,
+    snapshot: TableSnapshot,
+    paths: Collection[str],
+    columns_json: str,
+) -> DataFrame:
+    """Return all rows of some files of a version, with the given columns."""
+    schema, chosen_paths = spark_schema(columns_json), set(paths)
+    by_folder: dict[str, list[str]] = {}
+    for listed_path, (folder, path) in contents.locate_files(snapshot).items():
+        if listed_path in chosen_paths:
+            by_folder.setdefault(folder, []).append(path)
+    reads = [
+        files_reader(spark, schema)
+        .option("basePath", base.spark_url)
+        .parquet(*(base.child(path).spark_url for path in paths))
+        for base, paths in (
+            (contents.placement.place_of(folder), paths) for folder, paths in by_folder.items()
+        )
+    ]
+    if not reads:
+        return spark.createDataFrame([], schema)
+    return reduce(lambda above, below: above.unionByName(below), reads).select(*map(quoted, schema.names))

@@ -39,7 +39,7 @@ def test_the_engine_of_a_dataflow_has_the_jars_of_all_that_the_process_loads(pro
     together = alone.loading(project.dataflows.values())
     expected = {DELTA_PACKAGE, AVRO_PACKAGE, POSTGRESQL_PACKAGE}
     assert [set(together.engine(flow).packages) for flow in project.dataflows.values()] == [expected] * 3
-    assert set(together.engine_of([]).packages) == expected
+    assert set(together.engines.of([]).packages) == expected
     assert len(together.engine(lines).packages) == len(expected)
 
 

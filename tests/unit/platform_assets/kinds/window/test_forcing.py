@@ -9,7 +9,7 @@ import pytest
 
 from partitions.errors import ConfigurationError
 from partitions.instants import milliseconds
-from platform_assets.kinds.window.forcing import forced_request
+from platform_assets.kinds.window.forcing import ForcesWindows
 from platform_assets.platform import build_platform
 from platform_assets.project import load_project
 from tests.support.projects import project_of
@@ -30,7 +30,9 @@ JFK = '{"airport":"JFK"}'
 
 def forced(folder: Path, force: str, unit: str | None = None) -> tuple[int, int, frozenset[str] | None]:
     project = load_project(folder)
-    request = forced_request(build_platform(project), project.dataflows["flow"], force, unit, NOW)
+    request = ForcesWindows().forced_request(
+        build_platform(project), project.dataflows["flow"], force, unit, NOW
+    )
     assert request.of.ranges is not None
     ((lower, upper),) = request.of.ranges
     assert request.of.units is None or isinstance(request.of.units, frozenset)
