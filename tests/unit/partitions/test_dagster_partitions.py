@@ -13,7 +13,9 @@ from dagster import (
     AssetKey,
     AssetMaterialization,
     DagsterInstance,
+    DailyPartitionsDefinition,
     DynamicPartitionsDefinition,
+    MonthlyPartitionsDefinition,
     MultiPartitionKey,
     MultiPartitionsDefinition,
     PartitionKeyRange,
@@ -116,6 +118,29 @@ class TestDefinition:
             assert shown == ["window"]
         else:
             assert shown == (None if definition is None else ["unit"])
+
+    @pytest.mark.parametrize(
+        ("partitions", "written"),
+        [
+            (
+                flow("2026-01-04", "2026-01-11"),
+                DailyPartitionsDefinition("2026-01-04", end_date="2026-01-11", end_offset=1),
+            ),
+            (
+                flow("2026-01-04", timezone="Europe/Berlin"),
+                DailyPartitionsDefinition("2026-01-04", timezone="Europe/Berlin", end_offset=1),
+            ),
+            (flow("2026-01-04", partial=False), DailyPartitionsDefinition("2026-01-04")),
+            (
+                flow("2026-01-01", window="monthly"),
+                MonthlyPartitionsDefinition("2026-01-01", end_offset=1),
+            ),
+        ],
+    )
+    def test_a_definition_of_the_user_s_with_the_offset_is_equal(
+        self, partitions: WindowPartitions, written: PartitionsDefinition[Any]
+    ) -> None:
+        assert partitions.definition == written
 
     def test_listed_units_are_fixed_keys_and_secondary_ones_dynamic(self) -> None:
         assert flow(units=["b", "a", 1]).definition == StaticPartitionsDefinition(["b", "a", '{"id":1}'])
