@@ -79,30 +79,29 @@ class Differences:
 
 
 def find_differences(
-    source: Iterable[RowSum],
-    table: Iterable[RowSum],
+    parts: Iterable[tuple[Iterable[RowSum], Iterable[RowSum]]],
     limit: int,
     key_columns: Sequence[str],
     *,
     keeps_several: bool = False,
     readers: tuple[RowReader, RowReader] = (_as_it_is, _as_it_is),
 ) -> Differences:
-    """Compare the rows of both sides, each sorted by the key's hash.
+    """Compare the rows of both sides.
 
     A key with a row above the watermark on either side takes no part: the next run loads it. Of several
     rows of a key at the source the one with the highest position counts, since the table keeps one. Without
     keys, rows are compared as a multiset.
 
     Args:
-        source: rows of the source.
-        table: rows of the table.
+        parts: rows of source and table, each sorted by the key's hash; all rows of a key are in one part.
         limit: most keys of each sort to keep.
         key_columns: merge keys; empty: there are none.
         keeps_several: whether the table keeps all rows that one read had of a key.
         readers: read the rows of source and table; most rows are equal, and need not be read.
     """
     result = Differences(limit, tuple(key_columns))
-    for _, source_rows, table_rows in pair(source, table, lambda row: row.key_hash):
+    of_keys = (names for part in parts for names in pair(*part, lambda row: row.key_hash))
+    for _, source_rows, table_rows in of_keys:
         if len(source_rows) == len(table_rows) == 1 and _is_equal(source_rows[0], table_rows[0]):
             continue
         if not key_columns:

@@ -6,7 +6,7 @@ The comparison only names them. Which rows they have is read from the source whe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -26,6 +26,9 @@ KEYS_OF_A_QUERY = 5_000
 MAX_QUERIES = 4
 """Most queries of a repair: each may have a connection of its own."""
 
+_UNLISTED = ("float", "bytes", "time")
+"""Families whose values are sought by no list: a time of day has other texts in the table."""
+
 RepairedSorts = Literal["all", "missing"]
 """Which differing rows are repaired: all, or only those that the table lacks."""
 
@@ -43,15 +46,22 @@ class RepairedKeys:
         columns: merge keys, by their names in the table.
         source_columns: the same columns, by their names at the source.
         keys: distinct keys, each with a value per column; None: NULL.
-        deletes: whether keys that the source lacks are deleted, or retired.
+        lacked: how many of the first keys the source lacked: if it still has none of their rows, they are
+            deleted, or retired. Any other key without a row stays as it is until the next comparison: a list
+            that finds no row must not delete what the source has.
         compared: what was compared, for the log: state, version of the table, moment of the source.
     """
 
     columns: tuple[str, ...]
     source_columns: tuple[str, ...]
     keys: tuple[tuple[Any, ...], ...]
-    deletes: bool = True
+    lacked: int = 0
     compared: str = ""
+
+    @property
+    def lacked_keys(self) -> RepairedKeys:
+        """The keys that the source lacked."""
+        return replace(self, keys=self.keys[: self.lacked])
 
     @property
     def rows_to_read(self) -> Sequence[Predicate]:
@@ -85,7 +95,7 @@ class RepairedKeys:
                 "columns": [*self.columns],
                 "source_columns": [*self.source_columns],
                 "keys": [list(key) for key in self.keys],
-                "deletes": self.deletes,
+                "lacked": self.lacked,
                 "compared": self.compared,
             }
         )
@@ -150,7 +160,7 @@ def read_repaired(text: str) -> Repaired:
             tuple(values["columns"]),
             tuple(values["source_columns"]),
             tuple(map(tuple, values["keys"])),
-            values["deletes"],
+            values["lacked"],
             values["compared"],
         )
     return RepairedRanges(
@@ -172,16 +182,19 @@ def keys_to_repair(
         sorts: sorts of rows.
     """
     for column in columns:
-        if family_of(column.table_type) in ("float", "bytes"):
+        is_listed = family_of(column.table_type) not in _UNLISTED and not column.table_type.dimensions
+        if not is_listed:
             return (
                 f"key {column.name} holds {type_in_words(column.table_type)}, which no query finds by a list"
             )
-    listed: list[Key] = [key for sort in sorts for key in getattr(differences, sort)]
+    extra: Sequence[Key] = differences.extra if "extra" in sorts else ()
+    lacked = dict.fromkeys(tuple(key.values()) for key in extra)
+    listed: list[Key] = [*extra, *(key for sort in sorts for key in getattr(differences, sort))]
     keys = tuple(dict.fromkeys(tuple(key.values()) for key in listed))
     if len(keys) > MAX_KEYS:
         return f"more than {MAX_KEYS:,} keys differ"
     names, source_names = zip(*((column.name, column.source_name) for column in columns), strict=True)
-    return RepairedKeys(names, source_names, keys, deletes="extra" in sorts and bool(differences.extra))
+    return RepairedKeys(names, source_names, keys, len(lacked))
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

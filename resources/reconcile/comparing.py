@@ -13,6 +13,7 @@ from partitions.reconcile.cells import Difference, difference_of, digits_for, wi
 from partitions.reconcile.differences import Differences, find_differences
 from partitions.reconcile.result import RangeResult, result_of
 from resources.background import in_background
+from resources.reconcile.differing import differing_rows
 from resources.reconcile.expressions import HashedColumns
 from resources.reconcile.side import CellsOf, ComparedSide
 
@@ -81,9 +82,14 @@ class SidePair:
         if not cells.cells:
             return Differences(limit, keys)
         within = CellsOf(cells.digits, with_rows_elsewhere(cells.cells) if keys else cells.cells)
+        parts = differing_rows(
+            self.source.rows(self.source_columns, within), self.table.rows(self.table_columns, within)
+        )
         return find_differences(
-            self.source.rows(self.source_columns, within),
-            self.table.rows(self.table_columns, within),
+            (
+                (self.source_columns.row_sums(source), self.table_columns.row_sums(table))
+                for source, table in parts
+            ),
             limit,
             keys,
             keeps_several=self.keeps_several,

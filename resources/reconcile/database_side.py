@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partitions.reconcile.cells import Cell
-from partitions.reconcile.differences import RowSum
 from partitions.sources.database_types import ColumnType
 from resources.dialects import DIALECTS
 from resources.dialects.dialect import Dialect
@@ -26,6 +25,9 @@ from resources.reconcile.expressions import (
 )
 from resources.reconcile.side import CellsOf
 from resources.sources.jdbc.client import Client, SqlSnapshot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TEXTS: Mapping[Dialect, CanonicalSql] = {
     DIALECTS["postgresql"]: POSTGRESQL_TEXTS,
@@ -77,7 +79,7 @@ class DatabaseSide:
             for bucket, number, count, *sums in self.database.ask(query)
         ]
 
-    def rows(self, columns: HashedColumns, within: CellsOf) -> Iterator[RowSum]:
+    def rows(self, columns: HashedColumns, within: CellsOf) -> Iterator[pa.Table]:
         """Yield the rows of one query as the database sends them."""
         expressions = self._expressions(columns)
         hashed = self._select(expressions.of_rows(), expressions.condition(columns.rows_to_fetch))
@@ -85,7 +87,7 @@ class DatabaseSide:
             f"SELECT * FROM ({hashed}) AS hashed WHERE {self._in_cells(expressions, KEY_HASH, within)}"  # noqa: S608 - names are quoted, values are literals
             f" ORDER BY {self._dialect.ordered(KEY_HASH)}"
         )
-        yield from map(columns.row_sum, self.database.stream(query))
+        yield from self.database.stream(query, columns.names_of_rows)
 
     def _expressions(self, columns: HashedColumns) -> Expressions:
         return Expressions(self._dialect, TEXTS[self._dialect], columns)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from partitions.predicate import Between, Predicate
 from partitions.reconcile.cells import CellName
@@ -15,6 +15,9 @@ from partitions.sources.database_types import ColumnType
 from resources.dialects.dialect import SqlSyntax
 from resources.dialects.predicates import predicate_sql
 from resources.reconcile.canonical.canonical_sql import CanonicalSql, is_ascii
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BUCKET, RANGE, CHECKSUM, ROWS = "bucket", "range_number", "checksum", "row_count"
 KEY_HASH, ROW_HASH, CELL = "key_hash", "row_hash", "cell"
@@ -55,13 +58,19 @@ class HashedColumns:
         """Rows among which differing ones are sought: a key may have moved to another range."""
         return self.ranges.also if self.keys else self.ranges.rows
 
-    def row_sum(self, row: Sequence[Any]) -> RowSum:
-        """Return a row of :meth:`Expressions.of_rows`, with canonical texts, which :meth:`read` reads."""
-        key_hash, number, row_hash, position, *key = row
-        return RowSum(str(key_hash), int(number), str(row_hash), position, key)
+    @property
+    def names_of_rows(self) -> Sequence[str]:
+        """Names of the columns of :meth:`Expressions.of_rows`."""
+        return (KEY_HASH, RANGE, ROW_HASH, *(f"named_{place}" for place in range(len(self.named))))
+
+    def row_sums(self, rows: pa.Table) -> Iterator[RowSum]:
+        """Yield rows with these columns, with canonical texts, which :meth:`read` reads."""
+        columns = [rows[name].to_pylist() for name in self.names_of_rows]
+        for key_hash, number, row_hash, position, *key in zip(*columns, strict=True):
+            yield RowSum(key_hash, int(number), row_hash, position, key)
 
     def read(self, row: RowSum) -> RowSum:
-        """Return a row of :meth:`row_sum` with values in place of texts."""
+        """Return a row of :meth:`row_sums` with values in place of texts."""
         texts = (row.position, *row.key)
         values = [
             read_canonical(text, family)
@@ -98,16 +107,13 @@ class Expressions:
 
     def of_rows(self) -> Sequence[tuple[str, str]]:
         """Return expressions with their names: both hashes, the range, the position, and the key."""
-        texts = [
-            (self.texts.value_text(self.syntax.name(name), type_), f"named_{place}")
-            for place, (name, type_) in enumerate(self.columns.named)
+        expressions = [
+            self._hash(self.columns.identifying),
+            self._number(),
+            self._hash(self.columns.compared),
+            *(self.texts.value_text(self.syntax.name(name), type_) for name, type_ in self.columns.named),
         ]
-        return [
-            (self._hash(self.columns.identifying), KEY_HASH),
-            (self._number(), RANGE),
-            (self._hash(self.columns.compared), ROW_HASH),
-            *texts,
-        ]
+        return list(zip(expressions, self.columns.names_of_rows, strict=True))
 
     def number_in_range(self) -> str:
         """Return the number of the range of a row that lies in one."""

@@ -53,7 +53,7 @@ def find_repair(
     )
     if isinstance(keys, str):
         return keys
-    if keys.deletes and target.load == "scd2" and not _ends_at_a_time(dataflow, matched):
+    if keys.lacked and target.load == "scd2" and not _ends_at_a_time(dataflow, matched):
         return f"a version can only end at a time or a date, and {target.effective_column} is neither"
     return replace(keys, compared=position)
 

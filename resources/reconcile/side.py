@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from partitions.reconcile.cells import Cell, CellName
-from partitions.reconcile.differences import RowSum
 from partitions.sources.database_types import ColumnType
 from resources.reconcile.expressions import HashedColumns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class CellsOf(NamedTuple):
@@ -47,8 +49,8 @@ class ComparedSide(Protocol):
         """
         ...
 
-    def rows(self, columns: HashedColumns, within: CellsOf) -> Iterator[RowSum]:
-        """Yield the rows of some cells as hashes, sorted by the key's hash.
+    def rows(self, columns: HashedColumns, within: CellsOf) -> Iterator[pa.Table]:
+        """Yield the rows of some cells as hashes with their keys' texts, sorted by the key's hash.
 
         Args:
             columns: what is compared.

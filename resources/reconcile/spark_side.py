@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from partitions.predicate import NOTHING, HasValue, Predicate
 from partitions.reconcile.cells import Cell
-from partitions.reconcile.differences import RowSum
 from partitions.reconcile.families import type_in_table
 from partitions.sources.database_types import ColumnType
 from resources.dialects.spark import SPARK
@@ -26,9 +25,11 @@ from resources.reconcile.expressions import (
     cell_text,
 )
 from resources.reconcile.side import CellsOf
+from resources.spark.frames import streamed_tables
 from resources.sql import quoted
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 _HALF = 30
@@ -81,12 +82,12 @@ class SparkSide:
             for bucket, number, count, *halves in values
         ]
 
-    def rows(self, columns: HashedColumns, within: CellsOf) -> Iterator[RowSum]:
+    def rows(self, columns: HashedColumns, within: CellsOf) -> Iterator[pa.Table]:
         """Yield the rows of one query as Spark sends them."""
         expressions = Expressions(SPARK, SPARK_TEXTS, columns)
         hashed = self._hashed(columns.rows_to_fetch, expressions, expressions.of_rows())
         rows = _in_cells(hashed, expressions, KEY_HASH, within).orderBy(KEY_HASH)
-        yield from map(columns.row_sum, rows.toLocalIterator())
+        yield from streamed_tables(rows)
 
     def _hashed(
         self, rows: Predicate, expressions: Expressions, named: Sequence[tuple[str, str]]

@@ -6,11 +6,12 @@ A test fails on another version: check each function here then.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.dataframe import DataFrame as SparkConnectDataFrame
@@ -75,6 +76,20 @@ def local_checkpoint(rows: DataFrame) -> DataFrame:
     checkpointed = cast("DataFrame", answer["checkpoint_command_result"])
     cache_columns(checkpointed, cached_columns(rows))
     return checkpointed
+
+
+def streamed_tables(rows: DataFrame) -> Iterator[pa.Table]:
+    """Yield rows of a Connect server as Arrow tables, as the server sends them.
+
+    pyspark's own toLocalIterator makes an object of each row.
+    """
+    import pyarrow as pa
+
+    frame, session = cast("SparkConnectDataFrame", rows), cast("SparkConnectSession", rows.sparkSession)
+    plan = frame._plan.to_proto(session.client)
+    for answer in session.client.to_table_as_iterator(plan, frame._plan.observations):
+        if isinstance(answer, pa.Table):
+            yield answer
 
 
 def make_active(session: SparkConnectSession) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from resources.spark import connect_private as private
 from resources.spark.process import is_remote
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, Observation
     from pyspark.sql.types import DataType, StructType
+
+_CHUNK = 10_000
+"""Rows of a table of :func:`streamed_tables` on embedded Spark."""
 
 
 def type_of_column(rows: DataFrame, column: str) -> str:
@@ -24,6 +29,19 @@ def read_once(rows: DataFrame) -> DataFrame:
     A second read could return other rows.
     """
     return private.local_checkpoint(rows) if is_remote(rows.sparkSession) else rows.localCheckpoint()
+
+
+def streamed_tables(rows: DataFrame) -> Iterator[pa.Table]:
+    """Yield rows in order as Arrow tables; never all of them are in memory."""
+    import pyarrow as pa
+
+    if is_remote(rows.sparkSession):
+        yield from private.streamed_tables(rows)
+        return
+    iterator = rows.toLocalIterator()
+    while chunk := list(islice(iterator, _CHUNK)):
+        columns = zip(*chunk, strict=True)
+        yield pa.table(dict(zip(rows.columns, map(pa.array, columns), strict=True)))
 
 
 def analyse_condition(rows: DataFrame, condition: str) -> None:

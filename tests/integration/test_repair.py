@@ -105,6 +105,24 @@ def test_a_key_that_changes_after_the_comparison_gets_what_the_source_has(
     assert sorted(flow.feed.rows("id", "filler")) == source_rows(rows)
 
 
+def test_a_repair_deletes_only_keys_that_the_comparison_missed_at_the_source(
+    postgres: Postgres, tmp_path: Path, engine: SparkEngine
+) -> None:
+    rows = rows_of(postgres)
+    rows.fill(4)
+    flow = rows.flow(tmp_path, engine, target=UPSERT)
+    flow.run()
+    by_hand(flow)("UPDATE {t} SET filler = 'other' WHERE id IN (1, 2)")
+    rows.ask(f"DELETE FROM {rows.name} WHERE id = 3")
+    platform, dataflow = flow.feed.platform, flow.feed.dataflow
+    plan = plan_repair(platform, dataflow, ReconcileOptions(rows=True, repairs="all"), NOW)
+    rows.ask(f"DELETE FROM {rows.name} WHERE id = 1")  # as if the read found no row of it
+    assert repair(platform, plan, "because", NOW).error is None
+    assert flow.ids == [1, 2, 4]
+    assert ids_of(repaired(flow, "--rows"))["extra"] == [1]
+    assert sorted(flow.feed.rows("id", "filler")) == source_rows(rows)
+
+
 @pytest.mark.remedy("conflict", "reconcile")
 @pytest.mark.remedy("reload_pending", "run")
 def test_a_repair_ends_with_a_conflict_after_a_decision(

@@ -42,7 +42,7 @@ def load_of_repair(target: Target, repairs: Repaired, order: Order) -> Load:
     """
     if isinstance(repairs, RepairedRanges):
         return load_for_target(target, repairs.rows, order)
-    deletes = DELETES_COLUMN if repairs.deletes else None
+    deletes = DELETES_COLUMN if repairs.lacked else None
     load = load_for_target(target, NOTHING, order)
     if isinstance(load, Scd2):
         return replace(load, deletes=deletes, goes_back=_BACK, comes_back=_RETURN)
@@ -58,7 +58,7 @@ def rows_of_keys(
     intent: Intent,
     table: Table,
 ) -> DataFrame:
-    """Return the rows of a repair's keys, with a row for each key that the source lacks.
+    """Return the rows of a repair's keys, with a row for each key that the source lacked, and still lacks.
 
     A key with a row above the watermark takes no part: the next run loads it.
 
@@ -82,10 +82,10 @@ def rows_of_keys(
     if dataflow.target.load != "merge_overwrite":
         order = tuple(OrderByColumn(name) for name in columns)
         settled = latest_rows(settled, keys, order)
-    if not repairs.deletes:
+    if not repairs.lacked:
         return _with_times(settled, load)
     settled = settled.withColumn(DELETES_COLUMN, F.lit(False))
-    gone_keys = drop_shared_keys(requested, rows, keys)
+    gone_keys = drop_shared_keys(_requested(rows, repairs.lacked_keys), rows, keys)
     if isinstance(load, ReplaceKeys):
         return settled.unionByName(_deleting(gone_keys, settled, keys, {}))
     versions = table.contents.read(rows.sparkSession, table.contents.newest_version())

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partitions.errors import SourceError
 from partitions.sources.database_types import ColumnType, mariadb_type
@@ -21,6 +21,10 @@ from resources.dialects.dialect import Dialect
 from resources.drivers import require_driver
 from resources.sources.jdbc.failures import error_of
 from resources.sources.jdbc.postgresql_types import postgresql_types
+from resources.sources.jdbc.text_tables import tables_of_csv, tables_of_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CONNECT_SECONDS = 10
 _ALIVE: dict[str, Any] = {
@@ -109,13 +113,14 @@ class Client:
         dialect: the database's dialect.
         ask: runs a query and returns its rows; instants are aware and in UTC.
         describe: runs a query and returns its columns.
-        stream: runs a query and yields its rows as the server sends them. No other query runs meanwhile.
+        stream: runs a query of texts and numbers, whose columns get these names, and yields its rows as the
+        server sends them, all as texts. No other query runs meanwhile.
     """
 
     dialect: Dialect
     ask: Callable[[str], Sequence[tuple[Any, ...]]]
     describe: Callable[[str], Sequence[CursorColumn]]
-    stream: Callable[[str], Iterator[tuple[Any, ...]]]
+    stream: Callable[[str, Sequence[str]], Iterator[pa.Table]]
 
     def value(self, query: str) -> Any:
         """Return the only value of the only row; None if there is no row."""
@@ -194,9 +199,10 @@ def _postgresql(connection: JdbcConnection, timeout: float | None) -> Iterator[C
                     for column, type_ in zip(cursor.description, types, strict=True)
                 ]
 
-            def stream(query: str) -> Iterator[tuple[Any, ...]]:
-                with driver_connection.cursor() as cursor:
-                    yield from cursor.stream(query.encode())
+            def stream(query: str, names: Sequence[str]) -> Iterator[pa.Table]:
+                statement = f"COPY ({query}) TO STDOUT (FORMAT csv)"
+                with driver_connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+                    yield from tables_of_csv(copy, names)
 
             yield Client(DIALECTS[connection.system], ask, describe, stream)
     except psycopg.Error as error:
@@ -242,10 +248,10 @@ def _mysql(connection: JdbcConnection, timeout: float | None) -> Iterator[Client
                     for field in cursor._result.fields
                 ]
 
-            def stream(query: str) -> Iterator[tuple[Any, ...]]:
+            def stream(query: str, names: Sequence[str]) -> Iterator[pa.Table]:
                 with driver_connection.cursor(pymysql.cursors.SSCursor) as unbuffered:
                     unbuffered.execute(query)
-                    yield from unbuffered
+                    yield from tables_of_rows(unbuffered, names)
 
             yield Client(DIALECTS[connection.system], ask, describe, stream)
     except pymysql.Error as error:

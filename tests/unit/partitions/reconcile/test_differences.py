@@ -22,7 +22,7 @@ def compared(
 ) -> Differences:
     """Both sides compared, sorted as they are asked for."""
     by_key = sorted(source, key=lambda each: each.key_hash), sorted(table, key=lambda each: each.key_hash)
-    return find_differences(*by_key, limit, ["id"] if keyed else [])
+    return find_differences([by_key], limit, ["id"] if keyed else [])
 
 
 def keys(differences: Differences) -> tuple[list[str], list[str], list[str]]:
@@ -106,7 +106,7 @@ def test_a_table_has_all_newest_rows_of_a_key_and_none_that_the_source_lacks() -
 
     def sorts(*texts: str) -> dict[str, int]:
         table = [RowSum("k", 0, text, None, (1,)) for text in texts]
-        found = find_differences(source, table, 9, ("id",), keeps_several=True)
+        found = find_differences([(source, table)], 9, ("id",), keeps_several=True)
         return {sort: len(getattr(found, sort)) for sort in ("missing", "extra", "different")}
 
     equal = {"missing": 0, "extra": 0, "different": 0}

@@ -29,9 +29,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     "repaired",
     [
-        RepairedKeys(
-            ("id", "Day"), ("ID", "day"), ((1, date(2026, 1, 1)), (None, None)), deletes=False, compared="now"
-        ),
+        RepairedKeys(("id", "Day"), ("ID", "day"), ((1, date(2026, 1, 1)), (None, None)), 1, compared="now"),
         RepairedKeys(("a",), ("a",), ((Decimal("1.50"),), (NOON,), ("it's",), (True,))),
         RepairedRanges(
             (
@@ -87,9 +85,14 @@ def test_a_key_counts_once_and_too_many_keys_are_refused() -> None:
     differences = _differences(2)
     differences.add("extra", RowSum("", 0, "", None, (1,)), 0)
     repaired = keys_to_repair(columns, differences, ("missing", "extra", "different"))
-    assert repaired == RepairedKeys(("id",), ("id",), ((0,), (1,)), deletes=True)
+    assert repaired == RepairedKeys(("id",), ("id",), ((1,), (0,)), lacked=1)
     assert (
         keys_to_repair(columns, _differences(MAX_KEYS + 1), ("missing",)) == "more than 250,000 keys differ"
     )
-    floats = [ComparedColumn("id", "id", ColumnType("double"), ColumnType("double"))]
-    assert "holds floats" in str(keys_to_repair(floats, differences, ("missing",)))
+    for type_, words in (
+        (ColumnType("double"), "floats"),
+        (ColumnType("string", is_time_of_day=True), "times of day"),
+        (ColumnType("long", dimensions=1), "arrays of numbers"),
+    ):
+        unlisted = [ComparedColumn("id", "id", type_, type_)]
+        assert f"holds {words}" in str(keys_to_repair(unlisted, differences, ("missing",)))
