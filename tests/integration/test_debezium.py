@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -168,6 +169,23 @@ def test_lines_that_are_no_changes_are_bad_records(tmp_path: Path, engine: Spark
     feed.define(max_bad_records=3)
     feed.load()
     assert feed.rows("id", "name") == [(1, "Ada")]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("a.json", b"null\n\xff\n", "line 2: expected text in UTF-8"),
+        ("a.json.gz", gzip.compress(b"null\n" * 9)[:-4], "end too early"),
+    ],
+)
+def test_a_file_that_cannot_be_decoded_is_bad(
+    tmp_path: Path, engine: SparkEngine, name: str, data: bytes, words: str
+) -> None:
+    feed = feed_of(tmp_path, engine, UPSERT)
+    feed.put_bytes(name, data)
+    message = feed.fail().message
+    assert name in message
+    assert words in message
 
 
 def test_types_come_from_the_schema_of_events(tmp_path: Path, engine: SparkEngine) -> None:

@@ -72,6 +72,16 @@ FLOWS: dict[str, dict[str, Any]] = {
         "watermark": {"type": "column", "columns": ["updated_at"]},
         "target": {"load": "merge_upsert", "merge_keys": ["id"], "delete_when": "gone"},
     },
+    "events": {
+        "source": FILES | {"format": "debezium"},
+        "watermark": {"type": "path"},
+        "target": {"load": "merge_upsert", "merge_keys": ["id"]},
+    },
+    "kept": {
+        "source": FILES,
+        "watermark": {"type": "path"},
+        "target": {"load": "merge_upsert", "merge_keys": ["id"], "missing_columns": "keep"},
+    },
     "dropped": {
         "source": {"type": "table", "table": "bronze/plain"},
         "watermark": {"type": "column", "columns": ["at"]},
@@ -218,6 +228,18 @@ TESTS: dict[str, dict[str, Any]] = {
             ],
         },
         "expect": [{"id": 2, "updated_at": "2026-01-02T00:00:00Z"}],
+    },
+    "events/latest_of_a_key": {
+        "input": [
+            {"id": 1, "name": "b", "_op": "u", "_position": "2"},
+            {"id": 1, "name": "a", "_op": "c", "_position": "1"},
+            {"id": 2, "name": None, "_op": "d", "_position": "2"},
+        ],
+        "expect": [{"id": 1, "name": "b", "_op": "u", "_position": "2"}],
+    },
+    "kept/field_of_an_earlier_row": {
+        "input": [{"id": 1, "name": "a"}, {"id": 2}],
+        "expect": [{"id": 1, "name": "a"}, {"id": 2}],
     },
     "deleting/no_such_column": {
         "input": {"schema": "id long, updated_at timestamp", "rows": []},

@@ -37,6 +37,7 @@ from resources.tables.parquet.placement import Placement
 from resources.tables.parquet.table import ParquetTable
 from tests.integration.test_iceberg_catalogs import exercise
 from tests.support.catalogs import catalog_of, name_in_sql
+from tests.support.debezium import event, lines
 from tests.support.engine import QUICK
 from tests.support.feed import call_of
 from tests.support.folder_texts import FOLDER_TEXTS
@@ -214,8 +215,9 @@ def test_doctor_tells_a_server_that_overwrites_others_commits(cloud: Cloud, tmp_
         ("excel", "date=2024-01-02/1 é%[x]+.xlsx", xlsx([["id"], [1], [2]])),
         ("ndjson", "date=2024-01-02/1.ndjson.zst", pa.compress(b'{"id": 1}\n{"id": 2}\n', "zstd", asbytes=True)),
         ("ndjson", "date=2024-01-02/1 é%[x]+.ndjson.gz", gzip.compress(b'{"id": 1}\nbad\n{"id": 2}\n')),
+        ("debezium", "date=2024-01-02/1 é%[x]+.json.gz", gzip.compress(lines([event("r", 1, {"id": 1}), event("c", 2, {"id": 2})]).encode())),
     ],
-    ids=["excel", "zstd", "a bad record"],
+    ids=["excel", "zstd", "a bad record", "events"],
 )  # fmt: skip
 @pytest.mark.full
 def test_packed_files_of_a_bucket_are_read_unstaged(cloud: Cloud, form: str, name: str, data: bytes) -> None:

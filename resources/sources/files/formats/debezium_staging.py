@@ -23,7 +23,7 @@ from resources.sources.files.checked import MAX_NAMED_RECORDS, BadRecord
 from resources.sources.files.failures import bad_document_error
 from resources.sources.files.formats.json import NdjsonFiles
 from resources.sources.files.formats.schema_rules import SchemaRules
-from resources.sources.files.lines import compress, describe_archive_fault, open_file
+from resources.sources.files.lines import compress, describe_archive_fault, find_undecodable_line, open_file
 from resources.staging import Staging
 
 _FOLDER = "_rows"
@@ -96,7 +96,10 @@ class EventStaging:
             ):
                 self._write_rows(packed, rows, decoder, events)
         except UnicodeError as error:
-            raise bad_document_error(file.path, "expected text in UTF-8, found other bytes") from error
+            line = find_undecodable_line(self._place, file.path)
+            raise bad_document_error(
+                file.path, f"line {line}: expected text in UTF-8, found other bytes"
+            ) from error
         except (OSError, EOFError) as error:
             if (why := describe_archive_fault(error)) is None:
                 raise
