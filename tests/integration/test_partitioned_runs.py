@@ -34,6 +34,7 @@ Backfills (``launchPartitionBackfill``, then ``execute_backfill_iteration`` twic
 - Of two dimensions it is one run for each key (and stretch) of the dimension that has fewer of them in the backfill; only range tags
   of our own make one run of all.
 - Both assets must be asked for (``can_subset=False``).
+- A materialisation without a partition, of an asset of the backfill and in one of its runs, ends the backfill as failed.
 """
 
 from __future__ import annotations
@@ -420,6 +421,16 @@ class TestBackfill:
                 {"startKey": "2020-01-04", "endKey": "2020-01-05", "status": "FAILED"},
             ]
         }
+
+    def test_a_materialisation_without_a_partition_ends_it(self, webserver: Webserver) -> None:
+        name = webserver.launch(KEYS, table_of("whole"), watermark_of("whole"))["backfillId"]
+        for _ in range(2):
+            list(execute_backfill_iteration(webserver.workspace, logging.getLogger(__name__)))
+        ended = webserver.instance.get_backfill(name)
+        assert ended is not None
+        assert ended.status.value in {"FAILING", "FAILED"}
+        assert ended.error is not None
+        assert "received an unpartitioned materialization" in ended.error.message
 
     def test_one_of_the_two_assets_alone_is_refused(self, webserver: Webserver) -> None:
         answer = webserver.launch(KEYS, table_of("days"))

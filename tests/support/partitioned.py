@@ -10,6 +10,7 @@ from typing import Any
 from dagster import (
     AssetExecutionContext,
     AssetKey,
+    AssetMaterialization,
     AssetOut,
     AssetsDefinition,
     BackfillPolicy,
@@ -111,6 +112,12 @@ def _two_then_failure(context: OutputContext) -> None:
     raise Failure("the third window cannot be read")
 
 
+def _whole_then_failure(context: OutputContext) -> None:
+    context.log_event(DAYS.materialisation(context.asset_key, min(context.asset_partition_keys)))
+    context.log_event(AssetMaterialization(watermark_of("whole")))
+    raise Failure("the second window cannot be read")
+
+
 @asset(key=["silver", "below"], deps=[table_of("days")], partitions_def=DAYS.definition)
 def below() -> None:
     """Stand downstream of a table."""
@@ -121,6 +128,7 @@ defs = definitions(
     loading("pairs", PAIRS.definition),
     loading("rolling", ROLLING.definition),
     loading("failing", DAYS.definition, _two_then_failure),
+    loading("whole", DAYS.definition, _whole_then_failure),
     loading("single", DAYS.definition, single_run=False),
     below,
 )
