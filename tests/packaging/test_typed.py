@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
+import polars as pl
 import strandline
 from dagster import AssetSpec, Definitions, EnvVar, asset
 from dagster_aws.s3 import S3Resource
@@ -60,6 +61,11 @@ SHARED: IncrementalAssetKeys = {"watermark": BY_DAY, "owners": ["team:shop"], "w
 @incremental_asset(watermark=BY_TIME, target=KEYED, schema={"id": "long", "at": "timestamp"})
 def orders(request: Request) -> Iterator[dict[str, object]]:
     yield {"id": 1, "at": request.upper}
+
+
+@incremental_asset(**SHARED)
+def frames(request: Request) -> Iterator[pl.DataFrame | pl.LazyFrame]:
+    yield pl.DataFrame({"day": [request.time_range[0].date()]})
 
 
 @incremental_asset(**SHARED)
@@ -113,13 +119,21 @@ defs = Definitions.merge(
 '''
 
 WRONG = """\
-from strandline import SparkResource, WatermarkResource, build_definitions, incremental_asset
+from strandline import Request, SparkResource, WatermarkResource, build_definitions, incremental_asset
 
 SparkResource(project=3)
 WatermarkResource(project="loads").save_watermark("report", "2026-01-01")
 SparkResource(project="loads").sessions()
 build_definitions("loads", spark="local[2]")
 incremental_asset(watermark={"type": "column", "columns": ["at"]}, watermrk={})
+
+@incremental_asset(watermark={"type": "column", "columns": ["at"]})
+def forgotten(request: Request) -> None:
+    [{"at": request.upper}]
+
+@incremental_asset(watermark={"type": "column", "columns": ["at"]})
+async def awaited_by_nobody(request: Request) -> list[dict[str, object]]:
+    return [{"at": request.upper}]
 """
 
 
@@ -158,4 +172,12 @@ def test_mypy_accepts_a_location_that_uses_every_public_name(installed: Installe
 @pytest.mark.full
 def test_mypy_finds_a_call_with_a_wrong_type_in_each_line(installed: Installed) -> None:
     checked = check(installed, "wrong.py")
-    assert re.findall(r"^wrong\.py:(\d+): error", checked.stdout, re.M) == ["3", "4", "5", "6", "7"]
+    assert re.findall(r"^wrong\.py:(\d+): error", checked.stdout, re.M) == [
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "9",
+        "13",
+    ]
