@@ -22,7 +22,9 @@ DAYS = DailyPartitionsDefinition("2026-01-04", end_date="2026-01-11")
 class Eager(DagsterDbtTranslator):
     """Models are built when a table above them has changed."""
 
-    def get_automation_condition(self, dbt_resource_props: Mapping[str, Any]) -> AutomationCondition | None:
+    def get_automation_condition(
+        self, dbt_resource_props: Mapping[str, Any]
+    ) -> AutomationCondition[Any] | None:
         return AutomationCondition.eager().without(AutomationCondition.in_latest_time_window())
 
 
