@@ -30,7 +30,7 @@ from dagster import (
 from partitions.dataflow import Dataflow, maintenance_periods
 from partitions.errors import ConfigurationError, StrandlineError
 from platform_assets.dagster_internals import VALIDATES, step_process
-from platform_assets.dagster_jobs import JobOfOneStep
+from platform_assets.dagster_jobs import LocationJob
 from platform_assets.factory.alerts import alerts_sensor
 from platform_assets.factory.asset_specs import DataflowSpecs, dataflow_specs, keys_of
 from platform_assets.factory.assets import broken_asset, dataflow_assets
@@ -258,7 +258,7 @@ def _reconciling(
             yield job, reconcile_schedule(flow, names[flow.name], job)
 
 
-def _operator_jobs(jobs: ProjectJobs) -> Iterator[JobDefinition | JobOfOneStep]:
+def _operator_jobs(jobs: ProjectJobs) -> Iterator[JobDefinition | LocationJob]:
     yield from decision_jobs(jobs)
     yield from isolated_replay_jobs(jobs)
     yield delete_job(jobs)

@@ -10,7 +10,8 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 from weakref import WeakSet
 
 from dagster import (
@@ -29,7 +30,6 @@ from dagster import (
     TimeWindowPartitionMapping,
     TimeWindowPartitionsDefinition,
 )
-from dagster._core.definitions.asset_selection import KeysAssetSelection, SubtractAssetSelection
 from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 from dagster._core.definitions.assets.job.asset_job import get_asset_graph_for_job
 from dagster._core.definitions.assets.job.asset_layer import AssetLayer
@@ -43,185 +43,189 @@ from platform_assets.dagster_internals import VALIDATES
 _LOG = logging.getLogger(__name__)
 
 
-class JobOfOwnAssets(UnresolvedAssetJobDefinition):
-    """A job of a few assets and of all checks on them in the code location, whoever defined the checks.
+Resources = Mapping[str, ResourceDefinition] | None
+"""The resources of a location, by name."""
 
-    Dagster resolves it when the location is complete. It would look through all assets of the location for each
-    job: 1,000 dataflows took 20 s. This one is made from its own assets and their checks alone. It leaves out the
-    upstream assets, so that a run without partitions can read a table that has partitions.
+
+class JobParts(Protocol):
+    """What a job of a location is made of."""
+
+    @property
+    def selection(self) -> AssetSelection:
+        """The assets and checks that Dagster is told before the location is complete."""
+        ...
+
+    def resolve(
+        self,
+        job: UnresolvedAssetJobDefinition,
+        asset_graph: AssetGraph,
+        executor: ExecutorDefinition | None,
+        resources: Resources,
+    ) -> JobDefinition:
+        """Return the job, once all assets and checks of the location are known."""
+        ...
+
+
+class LocationJob(UnresolvedAssetJobDefinition):
+    """A job that Dagster resolves when the location is complete, with the checks of a user's code.
+
+    Dagster would look through all assets of the location for each job: 1,000 dataflows took 20 s. This one is made
+    from its own parts alone.
     """
+
+    parts: JobParts
 
     @classmethod
     def of(
         cls,
         name: str,
-        assets: Collection[AssetKey],
-        without: AssetSelection,
+        parts: JobParts,
         *,
-        tags: Mapping[str, Any],
         description: str,
         executor: ExecutorDefinition,
-    ) -> JobOfOwnAssets:
-        """Return the job of some assets.
+        tags: Mapping[str, Any] | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> LocationJob:
+        """Return a job.
 
         Args:
             name: the name of the job.
-            assets: the keys of the assets.
-            without: a selection of the checks to leave out.
-            tags: the tags of its runs; values that are no text are written as JSON.
+            parts: what it is made of.
             description: for people.
             executor: the executor of its runs.
+            tags: the tags of its runs; values that are no text are written as JSON.
+            config: the config of its runs, unless they have another one.
         """
-        return cls(
+        job = cls(
             name=name,
-            selection=AssetSelection.assets(*assets) - without,
-            tags=normalize_tags(tags),
+            selection=parts.selection,
+            tags=None if tags is None else normalize_tags(tags),
+            config=config,
             description=description,
             executor_def=executor,
         )
+        job.parts = parts
+        return job
+
+    def with_metadata(self, metadata: Mapping[str, Any]) -> LocationJob:
+        """Return the same job with other metadata."""
+        job = super().with_metadata(metadata)
+        assert isinstance(job, LocationJob)
+        job.parts = self.parts
+        return job
 
     def resolve(
         self,
         asset_graph: AssetGraph,
         default_executor_def: ExecutorDefinition | None = None,
-        resource_defs: Mapping[str, ResourceDefinition] | None = None,
+        resource_defs: Resources = None,
+    ) -> JobDefinition:
+        """Return the job, once all assets and checks of the location are known."""
+        return self.parts.resolve(self, asset_graph, default_executor_def, resource_defs)
+
+
+@dataclass(frozen=True)
+class OwnAssets:
+    """A few assets and all checks on them in the code location, whoever defined the checks.
+
+    The upstream assets are left out, so that a run without partitions can read a table that has partitions.
+
+    Attributes:
+        assets: the keys of the assets.
+        without: a selection of the checks to leave out.
+    """
+
+    assets: Collection[AssetKey]
+    without: AssetSelection
+
+    @property
+    def selection(self) -> AssetSelection:
+        """The assets, with their checks."""
+        return AssetSelection.assets(*self.assets) - self.without
+
+    def resolve(
+        self,
+        job: UnresolvedAssetJobDefinition,
+        asset_graph: AssetGraph,
+        executor: ExecutorDefinition | None,
+        resources: Resources,
     ) -> JobDefinition:
         """Return the job, once all assets and checks of the location are known."""
         _check_zones(asset_graph)
-        checks = _checks_on(self._keys, asset_graph)
-        own_graph = _graph_of(self._keys, checks, asset_graph)
-        return super().resolve(own_graph, default_executor_def, resource_defs)
-
-    @property
-    def _keys(self) -> Sequence[AssetKey]:
-        assert isinstance(self.selection, SubtractAssetSelection)
-        assert isinstance(self.selection.left, KeysAssetSelection)
-        return self.selection.left.selected_keys
+        own_graph = _graph_of(self.assets, _checks_on(self.assets, asset_graph), asset_graph)
+        return UnresolvedAssetJobDefinition.resolve(job, own_graph, executor, resources)
 
 
-class JobOfOneCheck(UnresolvedAssetJobDefinition):
-    """A job of a check whose step also loads its asset, and of the checks of a user's code on it.
+@dataclass(frozen=True)
+class OneCheck:
+    """A check whose step also loads its asset, and the checks of a user's code on it.
 
-    The user's checks run after that step. The asset itself has another job. Dagster resolves it as :class:`JobOfOwnAssets`.
+    The user's checks run after that step. The asset itself has another job.
+
+    Attributes:
+        step: the check that loads; its priority has it run first, by an executor that runs one step at a time.
+        dataflow_checks: the names of the checks on the asset that a user's code does not define.
     """
 
     step: AssetChecksDefinition
     dataflow_checks: Collection[str]
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        step: AssetChecksDefinition,
-        dataflow_checks: Collection[str],
-        *,
-        tags: Mapping[str, Any],
-        description: str,
-        executor: ExecutorDefinition,
-    ) -> JobOfOneCheck:
-        """Return the job of a step.
-
-        Args:
-            name: the name of the job.
-            step: the check that loads; its priority has it run first.
-            dataflow_checks: the names of the checks on the asset that a user's code does not define.
-            tags: the tags of its runs; values that are no text are written as JSON.
-            description: for people.
-            executor: the executor of its runs, which runs one step at a time.
-        """
-        selection = AssetSelection.checks(*step.check_keys)
-        job = cls(
-            name=name,
-            selection=selection,
-            tags=normalize_tags(tags),
-            description=description,
-            executor_def=executor,
-        )
-        job.step, job.dataflow_checks = step, dataflow_checks
-        return job
-
-    def with_metadata(self, metadata: Mapping[str, Any]) -> JobOfOneCheck:
-        """Return the same job with other metadata."""
-        job = super().with_metadata(metadata)
-        assert isinstance(job, JobOfOneCheck)
-        job.step, job.dataflow_checks = self.step, self.dataflow_checks
-        return job
+    @property
+    def selection(self) -> AssetSelection:
+        """The check that loads."""
+        return AssetSelection.checks(*self.step.check_keys)
 
     def resolve(
         self,
+        job: UnresolvedAssetJobDefinition,
         asset_graph: AssetGraph,
-        default_executor_def: ExecutorDefinition | None = None,
-        resource_defs: Mapping[str, ResourceDefinition] | None = None,
+        executor: ExecutorDefinition | None,
+        resources: Resources,
     ) -> JobDefinition:
         """Return the job, once all assets and checks of the location are known."""
         (asset,) = {key.asset_key for key in self.step.check_keys}
         checks = _checks_on([asset], asset_graph, lambda key: key.name not in self.dataflow_checks)
         keys = [key for check in checks for key in check.check_keys]
         graph = _graph_of([], [self.step, *checks], asset_graph)
-        job = UnresolvedAssetJobDefinition(
-            name=self.name,
+        whole = UnresolvedAssetJobDefinition(
+            name=job.name,
             selection=AssetSelection.checks(*self.step.check_keys, *keys),
-            description=self.description,
-            tags=self.tags,
-            metadata=self.metadata,
-            executor_def=self.executor_def,
+            description=job.description,
+            tags=job.tags,
+            metadata=job.metadata,
+            executor_def=job.executor_def,
         )
-        return job.resolve(graph, default_executor_def, resource_defs)
+        return whole.resolve(graph, executor, resources)
 
 
-class JobOfOneStep(UnresolvedAssetJobDefinition):
-    """A job of an op that changes rows of some assets, and of the checks of a user's code on these assets.
+@dataclass(frozen=True)
+class OneStep:
+    """An op that changes rows of some assets, and the checks of a user's code on these assets.
 
     The op has an output for each group of assets with such checks, and yields the outputs of the groups that it has
-    changed. Dagster skips the checks on the others. It resolves the job as :class:`JobOfOwnAssets`.
+    changed. Dagster skips the checks on the others.
+
+    Attributes:
+        make_step: returns the op with the outputs of these names, which have no value and are not required.
+        assets: the assets that the step may change, by output.
+        dataflow_checks: the checks on the assets that a user's code does not define.
     """
 
     make_step: Callable[[Collection[str]], OpDefinition]
     assets: Mapping[str, Collection[AssetKey]]
     dataflow_checks: AbstractSet[AssetCheckKey]
 
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        make_step: Callable[[Collection[str]], OpDefinition],
-        assets: Mapping[str, Collection[AssetKey]],
-        dataflow_checks: AbstractSet[AssetCheckKey],
-        *,
-        config: Mapping[str, Any],
-        description: str,
-        executor: ExecutorDefinition,
-    ) -> JobOfOneStep:
-        """Return the job of a step.
-
-        Args:
-            name: the name of the job.
-            make_step: returns the op with the outputs of these names, which have no value and are not required.
-            assets: the assets that the step may change, by output.
-            dataflow_checks: the checks on the assets that a user's code does not define.
-            config: the config of its runs, unless they have another one.
-            description: for people.
-            executor: the executor of its runs.
-        """
-        selection = AssetSelection.checks()
-        job = cls(
-            name=name, selection=selection, config=config, description=description, executor_def=executor
-        )
-        job.make_step, job.assets, job.dataflow_checks = make_step, assets, dataflow_checks
-        return job
-
-    def with_metadata(self, metadata: Mapping[str, Any]) -> JobOfOneStep:
-        """Return the same job with other metadata."""
-        job = super().with_metadata(metadata)
-        assert isinstance(job, JobOfOneStep)
-        job.make_step, job.assets, job.dataflow_checks = self.make_step, self.assets, self.dataflow_checks
-        return job
+    @property
+    def selection(self) -> AssetSelection:
+        """Nothing: the op is no asset."""
+        return AssetSelection.checks()
 
     def resolve(
         self,
+        job: UnresolvedAssetJobDefinition,
         asset_graph: AssetGraph,
-        default_executor_def: ExecutorDefinition | None = None,
-        resource_defs: Mapping[str, ResourceDefinition] | None = None,
+        executor: ExecutorDefinition | None,
+        resources: Resources,
     ) -> JobDefinition:
         """Return the job, once all assets and checks of the location are known."""
         checks = {
@@ -247,15 +251,15 @@ class JobOfOneStep(UnresolvedAssetJobDefinition):
                 }
         own_resources = {key: of for check in all_checks for key, of in check.resource_defs.items()}
         return GraphDefinition(
-            self.name,
+            job.name,
             node_defs=[step, *{check.node_def.name: check.node_def for check in all_checks}.values()],
             dependencies=dependencies,
-            description=self.description,
+            description=job.description,
         ).to_job(
-            resource_defs={**(resource_defs or {}), **own_resources},
-            config=self.config,
-            metadata=self.metadata,
-            executor_def=self.executor_def or default_executor_def,
+            resource_defs={**(resources or {}), **own_resources},
+            config=job.config,
+            metadata=job.metadata,
+            executor_def=job.executor_def or executor,
             asset_layer=AssetLayer.from_mapping(checks_by_node, job_graph),
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from partitions.alerts.alert import Alert
+from partitions.alerts.alert import Alert, Condition
 from partitions.dataflow import LATE_POLICIES, Dataflow
 from partitions.instants import as_datetime, time_text
 from partitions.path.expected import MissingRange
@@ -144,10 +144,8 @@ def bad_records_alert(dataflow: str, count: int, table: str) -> Alert | None:
         count: number of the records.
         table: the table that keeps them.
     """
-    if not count:
-        return None
-    text = f"{pluralize(count, 'record')} did not parse, and {'is' if count == 1 else 'are'} in table {table}"
-    return Alert(dataflow, "bad_records", f"{text}\n  strandline show {table}")
+    reason = f"{pluralize(count, 'record')} did not parse"
+    return _set_aside_alert(dataflow, "bad_records", count, reason, table, f"strandline show {table}")
 
 
 def rejected_alert(dataflow: str, count: int, table: str) -> Alert | None:
@@ -158,10 +156,17 @@ def rejected_alert(dataflow: str, count: int, table: str) -> Alert | None:
         count: number of the rows.
         table: the table that keeps them.
     """
+    reason = f"{pluralize(count, 'row')} failed a rule"
+    return _set_aside_alert(dataflow, "rejected", count, reason, table, f"strandline rejected {dataflow}")
+
+
+def _set_aside_alert(
+    dataflow: str, condition: Condition, count: int, reason: str, table: str, command: str
+) -> Alert | None:
     if not count:
         return None
-    text = f"{pluralize(count, 'row')} failed a rule, and {'is' if count == 1 else 'are'} in table {table}"
-    return Alert(dataflow, "rejected", f"{text}\n  strandline rejected {dataflow}")
+    text = f"{reason}, and {'is' if count == 1 else 'are'} in table {table}"
+    return Alert(dataflow, condition, f"{text}\n  {command}")
 
 
 def has_ledger(dataflow: Dataflow) -> bool:

@@ -22,7 +22,7 @@ from dagster import (
 )
 
 from partitions.errors import StrandlineError
-from platform_assets.dagster_jobs import JobOfOneStep
+from platform_assets.dagster_jobs import LocationJob, OneStep
 from platform_assets.factory.annotations import annotate
 from platform_assets.factory.check_results import DataflowChecks
 from platform_assets.project import Project
@@ -102,7 +102,7 @@ class ProjectJobs:
         config: type[Config],
         act: Callable[[OpExecutionContext, Any], Iterable[str]],
         description: str,
-    ) -> JobOfOneStep:
+    ) -> LocationJob:
         """Return a job as :meth:`job` whose op changes rows, and a user's own checks of them after it.
 
         Args:
@@ -112,18 +112,20 @@ class ProjectJobs:
             description: for people.
         """
         job_name = self.names.shared(name)
-        return JobOfOneStep.of(
+        return LocationJob.of(
             job_name,
-            lambda outputs: self._step(job_name, config, act, description, outputs),
-            {
-                _output(flow): [*self.names[flow].keys.tables.values(), self.names[flow].watermark]
-                for flow in self.project.dataflows
-            },
-            {
-                AssetCheckKey(self.names[flow.name].table, check)
-                for flow in self.project.dataflows.values()
-                for check in DataflowChecks(flow, self.names[flow.name]).all_names
-            },
+            OneStep(
+                lambda outputs: self._step(job_name, config, act, description, outputs),
+                {
+                    _output(flow): [*self.names[flow].keys.tables.values(), self.names[flow].watermark]
+                    for flow in self.project.dataflows
+                },
+                {
+                    AssetCheckKey(self.names[flow.name].table, check)
+                    for flow in self.project.dataflows.values()
+                    for check in DataflowChecks(flow, self.names[flow.name]).all_names
+                },
+            ),
             config=_form(f"{job_name}_step", config, self.project),
             description=description,
             executor=in_process_executor,

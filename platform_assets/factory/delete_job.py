@@ -11,7 +11,7 @@ from dagster import MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from partitions.errors import ConfigurationError
-from platform_assets.dagster_jobs import JobOfOneStep
+from platform_assets.dagster_jobs import LocationJob
 from platform_assets.factory.config_jobs import ProjectJobs, log_lines, markdown_list
 from platform_assets.factory.decisions import DecisionConfig
 from platform_assets.run_metadata import watermark_metadata
@@ -33,7 +33,7 @@ class DeleteConfig(DecisionConfig):
     confirm: bool = Field(default=False, description="Delete; otherwise only show what would be deleted.")
 
 
-def delete_job(jobs: ProjectJobs) -> JobOfOneStep:
+def delete_job(jobs: ProjectJobs) -> LocationJob:
     """Return the job for all dataflows of the project."""
     text = "Delete rows in one commit, and keep them away: no later load brings them back."
     return jobs.job_with_checks("delete", DeleteConfig, _DeleteJob.of(jobs).delete, text)

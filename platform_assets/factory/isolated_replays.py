@@ -13,7 +13,7 @@ from dagster import Config, JobDefinition, MetadataValue, OpExecutionContext
 from pydantic import Field
 
 from partitions.dataflow import Dataflow
-from platform_assets.dagster_jobs import JobOfOneStep
+from platform_assets.dagster_jobs import LocationJob
 from platform_assets.factory.answers import GoneAnswer
 from platform_assets.factory.config_jobs import ProjectJobs, log_lines, markdown_list
 from platform_assets.factory.decisions import DecisionConfig
@@ -71,7 +71,7 @@ class EndReplayConfig(DecisionConfig):
     confirm: bool = Field(default=False, description="Do it; otherwise only show what would be done.")
 
 
-def isolated_replay_jobs(jobs: ProjectJobs) -> list[JobDefinition | JobOfOneStep]:
+def isolated_replay_jobs(jobs: ProjectJobs) -> list[JobDefinition | LocationJob]:
     """Return the jobs ``replay``, ``promote`` and ``drop`` for all dataflows of the project."""
     bodies = _ReplayJobs.of(jobs)
     return [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dagster import AssetCheckKey, AssetSelection, in_process_executor
 
 from partitions.dataflow import Dataflow
-from platform_assets.dagster_jobs import JobOfOwnAssets
+from platform_assets.dagster_jobs import LocationJob, OwnAssets
 from platform_assets.factory.kinds import definitions_of
 from platform_assets.factory.reconcile_job import reconcile_checks
 from resources.dagster.names import DagsterDataflowNames
@@ -23,15 +23,14 @@ def loading_jobs(names: DagsterDataflowNames) -> Sequence[str]:
     return job_name(names), names.job("late")
 
 
-def dataflow_job(dataflow: Dataflow, names: DagsterDataflowNames) -> JobOfOwnAssets:
+def dataflow_job(dataflow: Dataflow, names: DagsterDataflowNames) -> LocationJob:
     """Return the job of a dataflow's assets and of the checks that its runs evaluate.
 
     These are the dataflow's own and those that a user's code defines. The operator requests the other checks.
     """
-    return JobOfOwnAssets.of(
+    return LocationJob.of(
         job_name(names),
-        [*names.keys.tables.values(), names.watermark],
-        _requested_checks(dataflow, names),
+        OwnAssets([*names.keys.tables.values(), names.watermark], _requested_checks(dataflow, names)),
         tags={**dataflow.run_tags, **names.run_tags},
         description=f"Loads new data of {dataflow.name}.",
         executor=in_process_executor,

@@ -25,7 +25,7 @@ from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import pluralize
 from partitions.reconcile.settings import ReconcileSettings
-from platform_assets.dagster_jobs import JobOfOneStep
+from platform_assets.dagster_jobs import LocationJob
 from platform_assets.factory.annotations import annotate
 from platform_assets.factory.check_results import WARN, CheckFinding, DataflowChecks, TableCheck
 from platform_assets.factory.config_jobs import ProjectJobs, log_lines
@@ -116,7 +116,7 @@ class ReconcileConfig(DecisionConfig):
     confirm: bool = Field(default=False, description="Repair; otherwise only show what would be repaired.")
 
 
-def operator_reconcile_job(jobs: ProjectJobs) -> JobOfOneStep:
+def operator_reconcile_job(jobs: ProjectJobs) -> LocationJob:
     """Return the job for all dataflows of the project, with a form."""
     text = "Compare a source with its table, and repair what differs."
     return jobs.job_with_checks("reconcile", ReconcileConfig, _ReconcileJob.of(jobs).reconcile, text)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from dagster import JobDefinition, ScheduleDefinition
 
 from partitions.dataflow import Dataflow
-from platform_assets.dagster_jobs import JobOfOneCheck
+from platform_assets.dagster_jobs import LocationJob
 from platform_assets.factory.check_results import RunCheck, TableCheck
 from platform_assets.factory.sensors import DataflowSensor
 from resources.dagster.names import DagsterDataflowNames
@@ -27,7 +27,7 @@ class Triggers:
 
     sensors: Sequence[DataflowSensor] = ()
     schedules: Sequence[ScheduleDefinition] = ()
-    jobs: Sequence[JobDefinition | JobOfOneCheck] = ()
+    jobs: Sequence[JobDefinition | LocationJob] = ()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from partitions.checks import LATE_FILES
 from partitions.dataflow import Dataflow
 from partitions.errors import StrandlineError
 from partitions.plan import pluralize
-from platform_assets.dagster_jobs import JobOfOneCheck
+from platform_assets.dagster_jobs import LocationJob, OneCheck
 from platform_assets.factory.annotations import annotate
 from platform_assets.factory.check_results import DataflowChecks
 from platform_assets.factory.kinds.path.checks import check_late_files, completeness_metadata, late_result
@@ -60,7 +60,7 @@ _FIRST = {"dagster/priority": "1"}
 
 def late_job(
     dataflow: Dataflow, platform: Platform, names: DagsterDataflowNames, options: RunOptions
-) -> JobOfOneCheck:
+) -> LocationJob:
     """Return a job that makes one step of the sweep, then ingests or quarantines late files.
 
     Checks that a user's code defines on the table run after it.
@@ -77,10 +77,9 @@ def late_job(
         pool=names.pool,
         op_tags=_FIRST,
     )(late)
-    return JobOfOneCheck.of(
+    return LocationJob.of(
         names.job("late"),
-        step,
-        checks.all_names,
+        OneCheck(step, checks.all_names),
         tags={**dataflow.run_tags, **names.run_tags},
         description=f"Makes one step of the search for late files of {dataflow.name}; late_files: {dataflow.late_files}.",
         executor=in_process_executor,
