@@ -75,7 +75,8 @@ class SparkSide:
                 F.sum(F.shiftright(checksum, _HALF)).alias("high"),
                 F.sum(checksum.bitwiseAND(F.lit(2**_HALF - 1))).alias("low"),
             ]
-        cells = hashed.groupBy(BUCKET, RANGE).agg(*sums).orderBy(BUCKET, RANGE).toArrow()
+        cells = hashed.groupBy(BUCKET, RANGE).agg(*sums).toArrow()
+        cells = cells.sort_by([(BUCKET, "ascending"), (RANGE, "ascending")])
         values = zip(*(column.to_pylist() for column in cells.columns), strict=True)
         return [
             Cell(bucket, number, count, (halves[0] << _HALF) + halves[1] if halves else 0)
@@ -86,8 +87,9 @@ class SparkSide:
         """Yield the rows of one query as Spark sends them."""
         expressions = Expressions(SPARK, SPARK_TEXTS, columns)
         hashed = self._hashed(columns.rows_to_fetch, expressions, expressions.of_rows())
-        rows = _in_cells(hashed, expressions, KEY_HASH, within).orderBy(KEY_HASH)
-        yield from streamed_tables(rows)
+        rows = _in_cells(hashed, expressions, KEY_HASH, within)
+        # An orderBy reads all rows twice: first it samples them for the bounds of its partitions.
+        yield from streamed_tables(rows.repartition(1).sortWithinPartitions(KEY_HASH))
 
     def _hashed(
         self, rows: Predicate, expressions: Expressions, named: Sequence[tuple[str, str]]
