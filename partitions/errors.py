@@ -253,6 +253,12 @@ class RulesBroken(StrandlineError):
         self.counts, self.rows = dict(counts), rows
 
 
+class LogRestarted(StrandlineError):
+    """Change events of a database whose log has begun anew; nothing of their slice was loaded."""
+
+    code = "log_restarted"
+
+
 class RuleUnfit(StrandlineError):
     """A rule whose condition has no value for some row; the number is given up."""
 

@@ -6,6 +6,7 @@ delete before another change of the same row.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -38,9 +39,20 @@ def event_position(source: Mapping[str, Any], operation: str) -> str:
 
 
 def _postgresql(source: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the places of PostgreSQL, whose events come in the order of commits.
+
+    A transaction that was open during an earlier commit has changes below it: that commit's place goes first.
+    """
     lsn = _number(source["lsn"])
-    place = f"{lsn >> 32:08X}/{lsn & 0xFFFFFFFF:08X}"
-    return place, place
+    last_commit, *_ = json.loads(str(source.get("sequence") or "[null]"))
+    place = _log_sequence(lsn)
+    if last_commit is None or _number(last_commit) <= lsn:
+        return place, place
+    return place, f"{_log_sequence(_number(last_commit))}:{place}"
+
+
+def _log_sequence(lsn: int) -> str:
+    return f"{lsn >> 32:08X}/{lsn & 0xFFFFFFFF:08X}"
 
 
 def _mysql(source: Mapping[str, Any]) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from partitions.dataflow import Dataflow
 from partitions.errors import (
     BadPart,
+    LogRestarted,
     RejectedRowsChanged,
     RowsRefused,
     RulesBroken,
@@ -45,9 +46,10 @@ from resources.loop.rows.missing_keys import (
     with_missing_keys,
 )
 from resources.loop.rows.optional_columns import optional_columns
+from resources.loop.rows.restarted_log import check_log_goes_on
 from resources.loop.rows.retention import check_rules
 from resources.loop.rows.slice_rows import failed_delete, kept_rows, no_stats, repeats_query, slice_rows
-from resources.loop.rows.tombstones import bury_deleted
+from resources.loop.rows.tombstones import bury_deleted, remembers_deletes
 from resources.loop.rules.fitting import check_row_rules
 from resources.loop.rules.row_rules import checked_rows, count_warned
 from resources.loop.side_tables import write_side_tables
@@ -56,7 +58,7 @@ from resources.loop.write_failures import failed_step, find_bad_part, is_refused
 from resources.outcome import NotCommitted, Step
 from resources.sources.files.pinned import PinnedSchema
 from resources.spark.failures import root_cause
-from resources.spark.frames import without_rows
+from resources.spark.frames import read_once, without_rows
 from resources.tables.contract.commits import Tag
 from resources.tables.contract.conflict_retries import retry_conflicts
 from resources.tables.contract.table import Table
@@ -204,7 +206,7 @@ def _write_once(
         count_rescued()
         run.withheld.count(intent.number)
         count_warned(run, intent)
-    except (BadPart, SchemaEvolved, RulesBroken, RuleUnfit, RejectedRowsChanged) as why:
+    except (BadPart, SchemaEvolved, RulesBroken, RuleUnfit, RejectedRowsChanged, LogRestarted) as why:
         # Of a slice that another run has begun, and that no run can read any more; one of this run was looked at before its intent.
         return _give_up(run, entry, intent, why)
     except Exception as error:
@@ -286,6 +288,9 @@ def _rows_to_write(
     latest = latest_by_key(marked_deletes(run.dataflow, rows), planned)
     if whole is not None:
         latest = with_missing_keys(run, intent, whole, latest, planned, is_checked=is_checked)
+    if remembers_deletes(run, planned) or run.dataflow.source.sends_changes:
+        latest = read_once(latest)
+    check_log_goes_on(run, intent, latest, load)
     loaded_rows = _without_older_rows(run, bury_deleted(run, intent, latest, planned), load)
     return initial_rows(loaded_rows, planned) if isinstance(load, ReplaceAll) else loaded_rows
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resources.spark.engine import SparkEngine
-from tests.support.debezium import ID, LOST, NAME, Row, event, lines, source, typed, wrapped
+from tests.support.debezium import BEGIN, ID, LOST, NAME, Row, event, lines, source, typed, wrapped
 from tests.support.feed import Feed
 
 UPSERT: Row = {"load": "merge_upsert", "merge_keys": ["id"]}
@@ -231,3 +231,47 @@ def test_changes_of_mysql_are_ordered_by_binlog(tmp_path: Path, engine: SparkEng
     put(feed, "b", at("d", 999999, 8000, None))
     feed.load()
     assert feed.rows("id", "name") == [(1, "new")]
+
+
+HOUR = 3_600_000
+
+
+def later(op: str, lsn: int, hours: int, after: Row | None = None, before: Row | None = None) -> Any:
+    """An event at a low position, hours after the first ones."""
+    return event(op, lsn, after, before, ts_ms=BEGIN + hours * HOUR, ts_us=1000 * (BEGIN + hours * HOUR))
+
+
+@pytest.mark.parametrize(
+    "restarted",
+    [
+        later("u", 50, 1, named(1, "Eve")),
+        later("c", 50, 1, named(2, "Eve")),
+        later("r", 50, 1, named(1, "Eve")),
+    ],
+    ids=["key of the table", "deleted key", "new snapshot"],
+)
+@each_format
+def test_a_log_that_began_anew_stops_before_its_changes_count_as_older(
+    tmp_path: Path, engine: SparkEngine, table_format: str, restarted: Any
+) -> None:
+    feed = feed_of(tmp_path, engine, {**UPSERT, "format": table_format})
+    put(feed, "a", *SNAPSHOT, *CHANGES)
+    feed.load()
+    before = feed.rows("id", "name", "_position")
+    put(feed, "b", later("c", 60, 1, named(9, "New")), restarted)
+    error = feed.fail()
+    assert error.code == "log_restarted"
+    assert "found an event at 00000000/00000032" in error.message
+    assert "of 2023-11-14 23:13:20 UTC" in error.message
+    assert (feed.rows("id", "name", "_position"), feed.open_intent) == (before, None)
+
+
+def test_a_snapshot_right_behind_the_last_change_of_a_key_goes_on(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = feed_of(tmp_path, engine, UPSERT)
+    put(feed, "a", *SNAPSHOT, *CHANGES)
+    feed.load()
+    put(feed, "b", later("r", 130, 1, named(1, "Ada L.")), later("r", 130, 1, named(4, "Cy")))
+    feed.load()
+    assert feed.rows("id", "name", "_op") == [(1, "Ada L.", "r"), (4, "Cy", "c")]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from partitions.loads import Load, ReplaceAll, Scd2, Upsert
 from partitions.predicate import NOTHING, Between
+from partitions.sources.event_columns import TIME
 from partitions.table_names import TOMBSTONES
 from resources.dialects.predicates import predicate_sql
 from resources.dialects.spark import SPARK
@@ -17,7 +18,6 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.loop.side_tables import check_number_is_ours
 from resources.outcome import Step
-from resources.spark.frames import read_once
 from resources.sql import quoted
 from resources.tables.contract.commits import Tag, Version
 from resources.tables.contract.table import Table
@@ -36,26 +36,30 @@ _DELETED_AT = "_deleted_at"
 def bury_deleted(run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Load) -> DataFrame:
     """Write the tombstones of a slice; return its rows without those that are older than a tombstone.
 
-    A second call writes nothing. The rows are cached, since they are read more than once.
+    A second call writes nothing.
 
     Args:
         run: the run.
         intent: intent of the slice.
-        rows: rows of the slice, each key once, with the marks of deletes.
+        rows: rows of the slice, each key once, with the marks of deletes; cached if :func:`remembers_deletes`,
+            since they are read more than once.
         load: load of the definition.
 
     Raises:
         NeedsDecision: code ``foreign_tag``: the tombstones are ahead of the state.
         Conflict: another run has given the number up.
     """
-    table = run.sides.get(TOMBSTONES)
-    if table is None or not isinstance(load, Upsert | Scd2) or load.deletes is None:
+    if not isinstance(load, Upsert | Scd2) or not remembers_deletes(run, load):
         return rows
-    rows = read_once(rows)
-    _write_tombstones(run, intent, rows, load, table)
+    _write_tombstones(run, intent, rows, load, run.sides[TOMBSTONES])
     if isinstance(load, Scd2):
         return _with_deletes_between(run, intent, rows, load)
     return without_buried(run, intent, rows, load)
+
+
+def remembers_deletes(run: RunContext[SliceT], load: Load) -> bool:
+    """Return whether a load writes tombstones."""
+    return TOMBSTONES in run.sides and isinstance(load, Upsert | Scd2) and load.deletes is not None
 
 
 def _with_deletes_between(run: RunContext[SliceT], intent: Intent, rows: DataFrame, load: Scd2) -> DataFrame:
@@ -133,8 +137,11 @@ def _write_tombstones(
     if tip.highest_tag >= intent.number:
         check_number_is_ours(run, table, f"{run.dataflow.table}__{TOMBSTONES}", intent)
         return
+    # The time of a change event tells whether the database's log has begun anew since.
+    times = [TIME] if run.dataflow.source.sends_changes and TIME in rows.columns else []
+    names = {name.casefold(): name for name in (*_columns(load), *times)}
     tombstones = rows.where(is_delete(load.deletes)).select(
-        *[F.col(quoted(name)) for name in _columns(load)],
+        *[F.col(quoted(name)) for name in names.values()],
         F.lit(intent.time).cast("timestamp").alias(_DELETED_AT),
     )
     empties = intent.replaces == "table" and tip.version is not None
