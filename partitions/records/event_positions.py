@@ -68,9 +68,11 @@ def _sqlserver(source: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _oracle(source: Mapping[str, Any]) -> tuple[str, str]:
-    place = f"{_number(source['scn']):020}"
+    """Return the places of Oracle, whose events come in the order of commits: a commit's place goes first."""
+    place, commit = f"{_number(source['scn']):020}", source.get("commit_scn")
     record, number = str(source.get("rs_id") or "").strip(), source.get("ssn") or 0
-    return place, f"{place}:{record}:{_number(number):010}"
+    change = f"{place}:{record}:{_number(number):010}"
+    return place, change if commit is None else f"{_number(commit):020}:{change}"
 
 
 def _number(value: Any) -> int:

@@ -222,6 +222,20 @@ def test_a_schema_that_changes_within_a_file_gives_all_columns() -> None:
             ("c", {"connector": "oracle", "scn": "1000", "rs_id": " 0x001.02 ", "ssn": 0}),
             ("u", {"connector": "oracle", "scn": "1000", "rs_id": "0x001.02", "ssn": 1}),
         ],
+        [  # a transaction that was open during a snapshot
+            ("u", {"connector": "oracle", "scn": "900", "commit_scn": "950"}),
+            ("r", {"connector": "oracle", "scn": "1000", "commit_scn": None}),
+            ("u", {"connector": "oracle", "scn": "990", "commit_scn": "1005"}),
+        ],
+        [
+            ("u", {"lsn": 90, "sequence": '["80","90"]'}),
+            ("r", {"lsn": 100, "sequence": '[null,"100"]'}),
+            ("u", {"lsn": 110, "sequence": '["95","110"]'}),
+            ("d", {"lsn": 90, "sequence": '["120","90"]'}),
+            ("c", {"lsn": 90, "sequence": '["120","90"]'}),
+            ("u", {"lsn": 91, "sequence": '["120","91"]'}),
+            ("u", {"lsn": 130, "sequence": '["125","130"]'}),
+        ],
     ],
 )  # fmt: skip
 def test_positions_order_events_as_the_log_does(places: list[tuple[str, dict[str, Any]]]) -> None:
