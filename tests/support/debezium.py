@@ -34,7 +34,7 @@ def source(lsn: int, snapshot: str = "false") -> dict[str, Any]:
         "ts_ms": milliseconds,
         "snapshot": snapshot,
         "db": "shop",
-        "sequence": f'["{lsn - 8}","{lsn}"]',
+        "sequence": f'["{max(lsn - 8, 0)}","{lsn}"]',
         "ts_us": milliseconds * 1000,
         "ts_ns": milliseconds * 1_000_000,
         "schema": "public",
