@@ -275,3 +275,21 @@ def test_a_snapshot_right_behind_the_last_change_of_a_key_goes_on(
     put(feed, "b", later("r", 130, 1, named(1, "Ada L.")), later("r", 130, 1, named(4, "Cy")))
     feed.load()
     assert feed.rows("id", "name", "_op") == [(1, "Ada L.", "r"), (4, "Cy", "c")]
+
+
+@pytest.mark.remedy("log_restarted", "state reset --replace")
+def test_a_new_snapshot_in_another_folder_begins_the_table_of_a_new_log(
+    tmp_path: Path, engine: SparkEngine
+) -> None:
+    feed = feed_of(tmp_path, engine, UPSERT)
+    put(feed, "a", *SNAPSHOT, *CHANGES)
+    feed.load()
+    put(feed, "b", later("u", 50, 1, named(1, "Eve")))
+    assert feed.fail().code == "log_restarted"
+    snapshot = [later("r", 40, 1, named(1, "Ada L.")), later("r", 40, 1, named(2, "Bo"))]
+    (feed.folder / "new_log").mkdir()
+    (feed.folder / "new_log/a.json").write_text(lines([*snapshot, later("u", 50, 1, named(1, "Eve"))]))
+    feed.define(source={"path": "./new_log"})
+    feed.decide("reset", "--replace")
+    feed.load()
+    assert feed.rows("id", "name", "_op") == [(1, "Eve", "u"), (2, "Bo", "r")]
