@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from partitions.dataflow import Dataflow
 from partitions.errors import ConfigurationError
 from partitions.reconcile.repair import MAX_KEYS, SORTS, RepairedSorts
 from partitions.reconcile.result import Level
+from partitions.watermark import compare_values
 
 LIMIT = 20
 """Most keys of each sort that are shown."""
@@ -51,6 +53,21 @@ class ReconcileOptions:
     def is_whole(self) -> bool:
         """Whether all rows up to the watermark are compared."""
         return self.start is None and self.end is None
+
+    def check_range(self, start: Any, end: Any) -> None:
+        """Check that a range has values.
+
+        Args:
+            start: its start, as the watermark compares it; None: no lower bound.
+            end: its end, exclusive; None: the watermark.
+
+        Raises:
+            ConfigurationError: the start is not below the end.
+        """
+        if start is not None and end is not None and compare_values(start, end) >= 0:
+            raise ConfigurationError(
+                f"expected --start below --end, which is exclusive; found --start {self.start} and --end {self.end}"
+            )
 
     def level(self, dataflow: Dataflow) -> Level:
         """Return what is compared.

@@ -54,6 +54,8 @@ def test_rows_lost_doubled_and_changed_by_hand_are_told_exactly(
     )
     assert ids_of(parts) == {"missing": [], "extra": [], "different": [30]}
     assert (parts["ranges"][0]["source"], parts["ranges"][0]["table"]) == (10, 10)
+    backwards = flow.feed.cli("reconcile", "flow", "--start", "2026-02-01", "--end", "2026-01-01")
+    assert "found --start 2026-02-01 and --end 2026-01-01" in backwards.error["message"]
     minutes = reconciled(flow, "--rows", "--every", "1 minute", "--limit", "1", code=1)
     assert sum(counts["missing"] for counts in sums_of(minutes)) == 3
     assert len(minutes["missing"]) == 1

@@ -80,6 +80,8 @@ def test_windows_of_a_database_are_compared_by_window_and_unit(
         assert ids_of(document) == {"missing": [4, 5], "extra": [2, 40], "different": [3]}
     day = reconciled(flow, "--start", "2020-01-01", "--end", "2020-01-02", code=1)
     assert differing(day) == {("2020-01-01", "b"): (0, 1, 0)}
+    backwards = feed.cli("reconcile", "flow", "--start", "2020-01-02", "--end", "2020-01-01")
+    assert "found --start 2020-01-02 and --end 2020-01-01" in backwards.error["message"]
     refused = feed.cli("reconcile", "flow", "--rows", "--repair", "--reason", "because", "--yes")
     assert (refused.code, refused.error["code"]) == (2, "no_repair")
     feed.command("replay", "flow", "--start", "2020-01-01", "--end", "2020-01-04", "--replace")

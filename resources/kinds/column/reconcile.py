@@ -57,7 +57,9 @@ class ColumnReconcile(ReconcileRows):
         kind = self._kind_of(column) if not self.options.is_whole or self.options.every else None
         with name_dataflow_in_errors(self.dataflow):
             lower = self._bound("start", self.options.start, kind)
-            end = self._end(self._bound("end", self.options.end, kind), mark)
+            requested = self._bound("end", self.options.end, kind)
+            self.options.check_range(lower, requested)
+            end = self._end(requested, mark)
             edges = self._edges(source, lower, end, kind) if self.options.every else ()
         takes_nulls = definition.nulls != "skip" or len(definition.columns) > 1
         return Ranges(

@@ -121,6 +121,7 @@ class WindowReconcile(ReconcileRows):
                 None if text is None else self._milliseconds(typed_bound(name, text))
                 for name, text in (("start", self.options.start), ("end", self.options.end))
             )
+            self.options.check_range(start, end)
         chosen = {
             unit: [
                 span
