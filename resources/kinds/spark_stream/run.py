@@ -30,7 +30,7 @@ _SETTINGS: Mapping[str, str] = {
 }
 """Settings of a session while its query runs."""
 
-_ATTEMPTS = 3
+_ATTEMPTS = 8
 """The most attempts to start a query."""
 
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
