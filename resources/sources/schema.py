@@ -253,7 +253,6 @@ def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = N
         names: the names of the frame's columns; None: Spark is asked.
     """
     from pyspark.sql import functions as F
-    from pyspark.sql.types import StructField, StructType
 
     source_columns = {name.casefold() for name in (frame.columns if names is None else names)}
     rows = frame.select(
@@ -264,8 +263,4 @@ def strict(frame: DataFrame, schema: StructType, names: Sequence[str] | None = N
             for field in schema.fields
         ]
     )
-    if "char(" in schema.simpleString():  # the server makes texts of both types with a length
-        return rows
-    return with_cached_columns(
-        rows, StructType([StructField(field.name, field.dataType) for field in schema.fields])
-    )
+    return rows if has_fixed_texts(schema) else with_cached_columns(rows, plain(schema))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING, Any
 
 from partitions.errors import TargetError
@@ -240,7 +239,7 @@ def _with_stored_values(
     )
     joined_rows = rows.join(
         stored_rows,
-        reduce(and_, [F.col(quoted(key)).eqNullSafe(F.col(alias)) for key, alias in keys.items()]),
+        same_keys(load.keys, {key.lower(): alias for key, alias in keys.items()}),
         "left",
     )
 

@@ -6,8 +6,6 @@ Their positions cannot be compared with those before. A failover to another MySQ
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import reduce
-from operator import and_
 from typing import TYPE_CHECKING
 
 from partitions.errors import LogRestarted
@@ -19,10 +17,11 @@ from resources.kinds.contract.slices import SliceT
 from resources.loop.context import RunContext
 from resources.sql import quoted
 from resources.tables.contract.table import Table
+from resources.tables.rows.merge_statement import same_keys
 from resources.watermarks.entry import Intent
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _TOLERANCE = timedelta(minutes=10)
 """MySQL dates a change when its statement begins, so one that waited for a lock may follow a later one."""
@@ -68,13 +67,13 @@ def _check_against(
     stored = table.contents.read(run.spark, table.contents.newest_version()).select(
         *[F.col(quoted(name)).alias(alias) for name, alias in needed.items()]
     )
-    same_key = reduce(and_, [F.col(quoted(key)).eqNullSafe(F.col(needed[key])) for key in load.keys])
+    same_key = same_keys(load.keys, {key.lower(): needed[key] for key in load.keys})
     position, stored_time = F.col(needed[POSITION]), F.col(needed[TIME])
     restarted = (
         (position > F.col(POSITION))
         # A snapshot that was taken right behind the key's last change repeats it.
         & ~position.startswith(F.col(POSITION))
-        & (F.col(TIME) > stored_time + _interval())
+        & (F.col(TIME) > stored_time + F.lit(_TOLERANCE))
     )
     first = rows.join(stored, same_key & restarted).select(POSITION, TIME, position, stored_time).head()
     if first is None:
@@ -87,9 +86,3 @@ def _check_against(
         f" slice was loaded. Let Debezium take a new snapshot into another folder, name that one in source.path,"
         f" and run `strandline state reset {run.name} --replace`"
     )
-
-
-def _interval() -> Column:
-    from pyspark.sql import functions as F
-
-    return F.expr(f"INTERVAL {int(_TOLERANCE.total_seconds())} SECONDS")

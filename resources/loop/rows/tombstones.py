@@ -139,9 +139,8 @@ def _write_tombstones(
         return
     # The time of a change event tells whether the database's log has begun anew since.
     times = [TIME] if run.dataflow.source.sends_changes and TIME in rows.columns else []
-    names = {name.casefold(): name for name in (*_columns(load), *times)}
     tombstones = rows.where(is_delete(load.deletes)).select(
-        *[F.col(quoted(name)) for name in names.values()],
+        *[F.col(quoted(name)) for name in _columns(load, *times)],
         F.lit(intent.time).cast("timestamp").alias(_DELETED_AT),
     )
     empties = intent.replaces == "table" and tip.version is not None
@@ -170,8 +169,8 @@ def _keys(load: Upsert | Scd2) -> tuple[str, ...]:
     return (*load.keys, load.effective) if isinstance(load, Scd2) else load.keys
 
 
-def _columns(load: Upsert | Scd2) -> list[str]:
-    names = {name.casefold(): name for name in (*(by.column for by in load.order), *_keys(load))}
+def _columns(load: Upsert | Scd2, *more: str) -> list[str]:
+    names = {name.casefold(): name for name in (*(by.column for by in load.order), *_keys(load), *more)}
     return list(names.values())
 
 
